@@ -1,0 +1,1 @@
+"""Data: ways of making candidate labels out of true ones."""

@@ -1,0 +1,154 @@
+"""The formula sheet: losses and label updates as pure functions of tensors.
+
+Every function reduces over the last axis (the K classes), accepts any axes before it, returns one value for
+each example and works in log space: nothing is exponentiated on its own, no probability is multiplied or
+divided. Letters are those of the IDGP paper: S the candidate set (here a boolean mask ``candidates``), o_j = 1
+when j is in S, theta the Categorical and z the Bernoulli parameters, l the class scores with theta =
+softmax(l), s the distractor logits with z = sigmoid(s), r the responsibilities.
+"""
+
+from math import log, log1p
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+_MINUS_INFINITY = float("-inf")
+
+
+def candidate_nll(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Minus the log-probability that the label is a candidate: ``-log sum_{j in S} softmax(logits)_j``."""
+    return logits.logsumexp(-1) - _among(candidates, logits).logsumexp(-1)
+
+
+def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy to a distribution (or any weights): ``-sum_j target_j log softmax(logits)_j``."""
+    return -(target * logits.log_softmax(-1)).sum(-1)
+
+
+def bernoulli_nll(logits: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """Weighted binary cross-entropy, summed over labels.
+
+    ``-sum_j [positive_j log sigmoid(logits_j) + negative_j log(1 - sigmoid(logits_j))]``.
+    """
+    return -(positive * logsigmoid(logits) + negative * logsigmoid(-logits)).sum(-1)
+
+
+def posterior(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Softmax restricted to the candidates: a distribution on S, exactly zero elsewhere."""
+    return _among(candidates, logits).softmax(-1)
+
+
+def uniform(candidates: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """The distribution ``1/|S|`` on the candidates, zero elsewhere."""
+    mass = candidates.to(dtype or torch.get_default_dtype())
+    return mass / mass.sum(-1, keepdim=True)
+
+
+def mean(losses: list[Tensor]) -> Tensor:
+    """The mean of several losses of the same examples, such as those of their views."""
+    return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
+
+
+# --- IDGP: from raw network outputs to theta and z (Eq. 8 and 9) ------------------------------------------
+
+
+def label_scores(u: Tensor, a: float, b: float, gamma: float, candidates: Tensor | None = None) -> Tensor:
+    """Class scores l of Eq. 8, so that ``theta = softmax(l)``.
+
+    ``l_j = log(lambda_j + o_j)`` with the Dirichlet parameters ``lambda_j = a exp(u_j / gamma) + b``. Without
+    ``candidates`` the counts o are zero, as for an example whose candidate set is unknown.
+    """
+    return _log_concentration(u, a, b, gamma, candidates)
+
+
+def distractor_logits(
+    v_alpha: Tensor, v_beta: Tensor, a: float, b: float, gamma: float, candidates: Tensor | None = None
+) -> Tensor:
+    """Distractor logits s of Eq. 9, so that ``z = sigmoid(s)``.
+
+    ``s_j = log(alpha_j + o_j) - log(beta_j)`` with the Beta parameters ``alpha_j = a exp(v_alpha_j / gamma) + b``
+    and ``beta_j = a exp(v_beta_j / gamma) + b``.
+    """
+    return _log_concentration(v_alpha, a, b, gamma, candidates) - _log_concentration(v_beta, a, b, gamma)
+
+
+def _log_concentration(v: Tensor, a: float, b: float, gamma: float, counts: Tensor | None = None) -> Tensor:
+    """``log(a exp(v / gamma) + b + counts)``."""
+    v = v / gamma + log(a)
+    without_count = _log_plus(v, b)
+    return without_count if counts is None else torch.where(counts, _log_plus(v, b + 1), without_count)
+
+
+def _log_plus(v: Tensor, c: float) -> Tensor:
+    """``log(exp(v) + c)`` for c >= 0; with c = 0 plainly v, because -inf would spoil the gradient."""
+    return v if c == 0 else log(c) - logsigmoid(log(c) - v)
+
+
+# --- IDGP: the likelihood of a candidate set (Eq. 4) ------------------------------------------------------
+
+
+def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
+    """Minus the log-likelihood of the candidate set under the generation process (Eq. 4), in O(K).
+
+    ``-log sum_{j in S} theta_j prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k)`` for l =
+    ``scores`` and s = ``distractors``. The product is taken once as if every candidate were a wrong one; label j
+    is then corrected by ``(1 - z_j) / z_j = exp(-s_j)``.
+    """
+    every_candidate_wrong = -logsigmoid(torch.where(candidates, distractors, -distractors)).sum(-1)
+    corrected = _among(candidates, scores - distractors).logsumexp(-1)
+    return every_candidate_wrong + scores.logsumexp(-1) - corrected
+
+
+def responsibilities(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
+    """Posterior r that candidate j is the correct label: ``r_j ~ theta_j (1 - z_j) / z_j`` on S."""
+    return posterior(scores - distractors, candidates)
+
+
+# --- IDGP: the prior (Eq. 6, 10 and 11) -------------------------------------------------------------------
+
+
+def prior_nll(scores: Tensor, distractors: Tensor, weights: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """The prior term of Eq. 6 for constant weights.
+
+    ``-sum_j [w_j log theta_j + A_j log z_j + B_j log(1 - z_j)]`` with w = lambda-hat - 1 = ``weights``, A =
+    alpha-hat - 1 = ``positive`` and B = beta-hat - 1 = ``negative``.
+    """
+    return soft_cross_entropy(scores, weights) + bernoulli_nll(distractors, positive, negative)
+
+
+def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
+    """``log(a exp(v / gamma) + b - 1)``: the log of a concentration minus one, minus infinity where negative."""
+    v = v / gamma + log(a)
+    if b >= 1:
+        return _log_plus(v, b - 1)
+    excess = log(1 - b) - v
+    return torch.where(excess < 0, v + torch.log1p(-excess.clamp(max=0.0).exp()), _MINUS_INFINITY)
+
+
+def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
+    """``log(share exp(first) + (1 - share) exp(second))``: the mixing of Eq. 10 and 11."""
+    if share in (0, 1):
+        return first if share else second
+    return torch.logaddexp(first + log(share), second + log1p(-share))
+
+
+def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0) -> Tensor:
+    """Weights lambda-hat - 1 of Eq. 10 scaled to sum to one: w on the candidates, ``eps`` elsewhere.
+
+    Unscaled they grow like exp(u / gamma) and confident examples take exponentially larger steps. A row whose
+    weights are all zero stays zero.
+    """
+    outside = log(eps) if eps > 0 else _MINUS_INFINITY
+    return torch.where(candidates, log_weights, outside).softmax(-1).nan_to_num(0.0)
+
+
+def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights alpha-hat - 1 and beta-hat - 1 of Eq. 11, scaled so that the two of a label sum to one."""
+    odds = log_positive - log_negative
+    return odds.sigmoid().nan_to_num(0.0), (-odds).sigmoid().nan_to_num(0.0)
+
+
+def _among(candidates: Tensor, values: Tensor) -> Tensor:
+    """``values`` with minus infinity at the non-candidates."""
+    return values.masked_fill(~candidates, _MINUS_INFINITY)

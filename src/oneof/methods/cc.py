@@ -1,0 +1,21 @@
+"""CC: classifier-consistent learning."""
+
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.base import PartialLabelClassifier
+from oneof.engine import Batch
+from oneof.hyperparameters import hyperparameters
+
+
+@hyperparameters
+class CC(PartialLabelClassifier):
+    """Classifier-consistent learning (Feng et al., NeurIPS 2020).
+
+    Minimises ``-log sum_{j in S} softmax(u)_j`` for the network's outputs u and the candidate set S: the
+    likelihood of the set when wrong candidates come uniformly. Keeps no label table.
+    """
+
+    def step(self, batch: Batch) -> Tensor:
+        """Return the losses of a batch, the mean over its views."""
+        return F.mean([F.candidate_nll(self.network_(x), batch.candidates) for x in batch.views])

@@ -1,0 +1,30 @@
+"""PRODEN: progressive identification."""
+
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.base import PartialLabelClassifier
+from oneof.engine import Batch, Data
+from oneof.hyperparameters import hyperparameters
+
+
+@hyperparameters
+class PRODEN(PartialLabelClassifier):
+    """Progressive identification (Lv et al., ICML 2020).
+
+    Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
+    restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, as it was at the previous visit of the example
+    (before that step's update); at first w = 1/|S|.
+    """
+
+    def start(self, data: Data) -> None:
+        """Make the network and the table of weights w."""
+        super().start(data)
+        self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
+
+    def step(self, batch: Batch) -> Tensor:
+        """Return the losses of a batch and refresh its weights from the first view."""
+        logits = [self.network_(x) for x in batch.views]  # each (..., B, K)
+        w = batch.take(self.w_)
+        batch.put(self.w_, F.posterior(logits[0], batch.candidates))
+        return F.mean([F.soft_cross_entropy(u, w) for u in logits])

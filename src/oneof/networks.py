@@ -1,0 +1,93 @@
+"""Networks: a body that turns inputs into features, and a linear head that turns features into outputs.
+
+``NETWORKS`` maps a name to a factory; any callable ``(input_shape, outputs) -> nn.Module`` serves as well.
+"""
+
+from collections.abc import Callable
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+Shape = tuple[int, ...]
+Factory = Callable[[Shape, int], nn.Module]
+
+
+class Network(nn.Module):
+    """``head(body(x))``; with ``bf16`` the arithmetic inside is bfloat16 and the outputs keep x's type."""
+
+    def __init__(self, body: nn.Module, head: nn.Module, bf16: bool = False) -> None:
+        super().__init__()
+        self.body, self.head, self.bf16 = body, head, bf16
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs (..., B, K) of x (..., B, *shape)."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+            out: Tensor = self.head(self.body(x))
+        return out.to(x.dtype)
+
+
+def linear(shape: Shape, outputs: int) -> Network:
+    """One linear layer on the flattened input."""
+    return Network(_flatten(shape), nn.Linear(prod(shape), outputs))
+
+
+def mlp(shape: Shape, outputs: int) -> Network:
+    """One hidden layer of 256 rectified units."""
+    body = nn.Sequential(_flatten(shape), nn.Linear(prod(shape), 256), nn.ReLU())
+    return Network(body, nn.Linear(256, outputs))
+
+
+def lenet(shape: Shape, outputs: int) -> Network:
+    """The batch-normalised LeNet of the released IDGP code: 20 and 50 filters of 5 x 5, then 500 units."""
+    if len(shape) != 3 or min(shape[1:]) < 4:
+        raise ValueError(
+            f"the network 'lenet' needs images of at least 4 x 4 pixels but the input has shape {shape}; "
+            "pass X as (n, height, width) or (n, height, width, channels), or choose network='mlp'"
+        )
+    channels, height, width = shape
+    body = nn.Sequential(
+        *_convolution(channels, 20),
+        *_convolution(20, 50),
+        nn.Flatten(),
+        nn.Linear(50 * (height // 4) * (width // 4), 500),
+        nn.BatchNorm1d(500),
+        nn.ReLU(),
+    )
+    return Network(body, nn.Linear(500, outputs))
+
+
+NETWORKS: dict[str, Factory] = {"linear": linear, "mlp": mlp, "lenet": lenet}
+
+
+def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False) -> Network:
+    """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp."""
+    if network == "auto":
+        network = "lenet" if len(shape) == 3 else "mlp"
+    if isinstance(network, str):
+        if network not in NETWORKS:
+            raise ValueError(
+                f"network is {network!r} but must be one of {['auto', *NETWORKS]} or a callable "
+                "(input_shape, outputs) -> torch.nn.Module"
+            )
+        network = NETWORKS[network]
+    module = network(shape, outputs)
+    if not isinstance(module, Network):
+        module = Network(module, nn.Identity())
+    module.bf16 = bf16
+    return module
+
+
+def is_small(network: str | Factory, shape: Shape) -> bool:
+    """Tell whether one thread is faster than several: true of the linear and the one-hidden-layer network."""
+    return network in ("linear", "mlp") or (network == "auto" and len(shape) != 3)
+
+
+def _flatten(shape: Shape) -> nn.Module:
+    """Flatten images; vectors pass as they are, with any axes before them."""
+    return nn.Flatten() if len(shape) > 1 else nn.Identity()
+
+
+def _convolution(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
+    """Convolve 5 x 5, normalise, rectify and halve the image."""
+    return nn.Conv2d(inputs, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)
