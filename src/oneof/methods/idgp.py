@@ -89,8 +89,8 @@ class IDGP(PartialLabelClassifier):
         if self.objective == "released":
             self.membership_ = data.candidates.to(data.dtype)  # (N, K): bm of the released code
             return
-        wrong = data.candidates.sum((-2, -1)) - len(data)
-        self.p_ = (wrong / (len(data) * (k - 1))).to(data.dtype).clamp(0.01, 0.99)  # the z of "uniform"
+        wrong = (data.candidates.sum((-2, -1)) - len(data)).to(data.dtype)
+        self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
         self.u_ = torch.zeros_like(self.w_)  # (N, K): f's output at epoch r
         self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): g's output at epoch q
         self.u_taken_ = torch.zeros_like(data.candidates[..., :1])  # (N, 1): whether the snapshot is made

@@ -1,0 +1,41 @@
+"""Small problems that the tests share."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from oneof.engine import Data
+from oneof.features import Scaler
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Real scanned digits with uniformly flipped candidates (0.3): X, candidates, y."""
+    X, y = load_digits(return_X_y=True)
+    candidates = np.random.default_rng(0).random((len(X), 10)) < 0.3
+    candidates[np.arange(len(X)), y] = True
+    return X.astype(np.float32), candidates, y
+
+
+@pytest.fixture
+def blobs():
+    """Forty rows in three classes that are easy to tell apart, some with two candidates: X, candidates, y."""
+    rng = np.random.default_rng(7)
+    y = np.arange(40) % 3
+    X = rng.normal(size=(40, 4)) + 4 * np.eye(3, 4)[y]
+    candidates = rng.random((40, 3)) < 0.3
+    candidates[np.arange(40), y] = True
+    return X, candidates, y
+
+
+def make_data(rows=12, features=4, classes=5, seed=0, dtype=torch.float64) -> Data:
+    """Random rows and candidate sets as the engine holds them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, features))
+    candidates = rng.random((rows, classes)) < 0.4
+    candidates[np.arange(rows), rng.integers(classes, size=rows)] = True
+    scaler = Scaler(torch.zeros(features, dtype=torch.float64), torch.ones(features, dtype=torch.float64))
+    return Data(
+        torch.as_tensor(x, dtype=dtype), torch.as_tensor(candidates), torch.ones(rows, dtype=dtype), scaler
+    )

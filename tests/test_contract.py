@@ -1,0 +1,230 @@
+"""What every method must do beyond scikit-learn's contract; being listed in METHODS is enough to be here."""
+
+import numpy as np
+import pytest
+import torch
+
+import oneof
+from conftest import make_data
+from oneof import METHODS
+from oneof.engine import Batch, Data, losses_of, seeded
+
+methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+every_objective = pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        *((method, {}) for method in METHODS.values()),
+        *((oneof.IDGP, {"objective": objective}) for objective in ("ml", "uniform", "released")),
+        (oneof.IDGP, {"alternate": "sequential"}),
+    ],
+)
+
+
+def started(method, data, seed=0, **settings):
+    model = method(network="linear", precision="fp64", device="cpu", **settings)
+    with seeded(seed, torch.device("cpu")):
+        model.start(data)
+    return model
+
+
+def take(data, index, epoch, views=1):
+    x = data.x[..., index, :] if index.dim() == 1 else torch.stack([data.x[t, i] for t, i in enumerate(index)])
+    S = (
+        data.candidates[..., index, :]
+        if index.dim() == 1
+        else torch.stack([data.candidates[t, i] for t, i in enumerate(index)])
+    )
+    return Batch([x + 0.1 * view for view in range(views)], S, index, epoch)
+
+
+@every_objective
+@pytest.mark.parametrize("epoch", [0, 10, 30])
+@pytest.mark.parametrize("views", [1, 3])
+def test_a_leading_axis_of_two_gives_the_numbers_of_two_alone(method, settings, epoch, views):
+    """Two trials on a leading axis: the same losses, gradients and tables as each trial alone."""
+    trials = [make_data(seed=seed) for seed in (1, 2)]
+    scaler = trials[0].scaler
+    both = Data(
+        *(torch.stack([getattr(t, name) for t in trials]) for name in ("x", "candidates", "weight")), scaler
+    )
+    indices = torch.tensor([[3, 0, 7, 5], [11, 2, 1, 4]])
+    together = started(method, both, **settings)
+    alone = [started(method, trial, **settings) for trial in trials]
+    names = together.learned().keys() - together.weights().keys()
+    for _ in range(2):  # the second visit meets tables that the first one wrote
+        losses = list(losses_of(together.step(take(both, indices, epoch, views))))
+        ones = [
+            list(losses_of(model.step(take(trial, index, epoch, views))))
+            for model, trial, index in zip(alone, trials, indices, strict=True)
+        ]
+        for i, loss in enumerate(losses):
+            torch.testing.assert_close(loss, torch.stack([one[i] for one in ones]))
+    for name in names:
+        torch.testing.assert_close(getattr(together, name), torch.stack([getattr(model, name) for model in alone]))
+
+
+@every_objective
+def test_permuting_classes_permutes_the_results(method, settings):
+    data, order = make_data(), torch.tensor([3, 1, 4, 0, 2])
+    moved = Data(data.x, data.candidates[:, order], data.weight, data.scaler)
+    model, other = started(method, data, **settings), started(method, moved, **settings)
+    for name, network in vars(other).items():
+        if isinstance(network, torch.nn.Module):
+            source = getattr(model, name).head
+            blocks = torch.arange(source.out_features).view(-1, 5)[:, order].flatten()
+            with torch.no_grad():
+                network.head.weight.copy_(source.weight[blocks])
+                network.head.bias.copy_(source.bias[blocks])
+    index = torch.arange(12)
+    for epoch in (0, 10, 30):
+        losses = zip(
+            losses_of(model.step(take(data, index, epoch))),
+            losses_of(other.step(take(moved, index, epoch))),
+            strict=True,
+        )
+        for loss, loss_moved in losses:
+            torch.testing.assert_close(loss, loss_moved)
+    if hasattr(model, "w_"):
+        torch.testing.assert_close(model.w_[:, order], other.w_)
+
+
+@methods
+def test_tables_do_not_depend_on_the_order_within_a_batch(method):
+    data, order = make_data(), torch.randperm(12, generator=torch.Generator().manual_seed(1))
+    first, second = started(method, data), started(method, data)
+    for epoch in (0, 10, 11):
+        loss = list(losses_of(first.step(take(data, torch.arange(12), epoch))))[-1]
+        loss_moved = list(losses_of(second.step(take(data, order, epoch))))[-1]
+        torch.testing.assert_close(loss[order], loss_moved)
+    for name, tensor in first.learned().items():
+        torch.testing.assert_close(tensor, second.learned()[name])
+
+
+@every_objective
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_one_label_and_full_sets_in_one_batch_stay_finite(method, settings, scale):
+    data = make_data(dtype=torch.float32)
+    candidates = data.candidates.clone()
+    candidates[0], candidates[1], candidates[1, 2] = True, False, True
+    data = Data(scale * data.x, candidates, data.weight, data.scaler)
+    model = method(network="linear", device="cpu", **settings)
+    with seeded(0, torch.device("cpu")):
+        model.start(data)
+    for epoch in (0, 10, 30):
+        for loss in losses_of(model.step(take(data, torch.arange(12), epoch))):
+            assert torch.isfinite(loss).all()
+            gradients = torch.autograd.grad(loss.sum(), model.network_.parameters(), allow_unused=True)
+            assert all(g is None or torch.isfinite(g).all() for g in gradients)
+    for tensor in model.learned().values():
+        assert torch.isfinite(tensor.float()).all()
+
+
+@every_objective
+@pytest.mark.parametrize("classes", [2, 200])
+def test_few_and_many_classes(method, settings, classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(260, 6)), rng.integers(classes, size=260)
+    S = rng.random((260, classes)) < 3 / classes
+    S[np.arange(260), y] = True
+    S[0], S[1] = True, False
+    S[1, y[1]] = True
+    model = method(epochs=25, random_state=0, **settings).fit(X, S)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (260, classes)
+    assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert (model.label_distributions_[~S] == 0).all()
+    assert np.allclose(model.label_distributions_.sum(1), 1, atol=1e-5)
+
+
+@every_objective
+def test_sets_of_one_are_supervised_learning(method, settings, digits):
+    X, _, y = digits
+    model = method(epochs=25, random_state=0, **settings).fit(X[:1200], y[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.9
+    assert (model.transduction_ == y[:1200]).all()
+
+
+@every_objective
+def test_learns_digits_from_uniform_candidates(method, settings, digits):
+    X, S, y = digits
+    model = method(epochs=30, random_state=0, **settings).fit(X[:1200], S[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.9
+    assert (model.transduction_ == y[:1200]).mean() > 0.9
+
+
+@methods
+def test_wrong_sets_degrade_gently(method, digits):
+    """In 5 % of the rows the truth is not a candidate."""
+    X, S, y = digits
+    S = S[:1200].copy()
+    missed = np.random.default_rng(5).choice(1200, 60, replace=False)
+    S[missed, y[missed]] = False
+    S[missed, (y[missed] + 1) % 10] = True  # no set is empty
+    clean = method(epochs=30, random_state=0).fit(X[:1200], digits[1][:1200]).score(X[1200:], y[1200:])
+    dirty = method(epochs=30, random_state=0).fit(X[:1200], S).score(X[1200:], y[1200:])
+    assert dirty > clean - 0.06
+
+
+@methods
+@pytest.mark.parametrize("rows", [5, 99, 100, 101, 150])
+def test_batches_that_do_not_divide_the_rows(method, rows, digits):
+    X, S, _ = digits
+    images = (X[:rows] * 15).astype(np.uint8).reshape(-1, 8, 8)
+    for network, x in (("mlp", X[:rows]), ("lenet", images)):
+        model = method(network=network, epochs=2, batch_size=100, random_state=0).fit(x, S[:rows])
+        assert np.isfinite(model.history_["loss"]).all()
+        assert model.predict(x).shape == (rows,)
+
+
+@methods
+def test_disambiguate(method, blobs):
+    X, S, _ = blobs
+    model = method(epochs=15, random_state=0).fit(X, S)
+    result = model.disambiguate(X, S)
+    assert np.array_equal(result.label, model.transduction_)
+    assert np.allclose(result.probability, model.label_distributions_.max(1))
+    ordered = np.sort(model.label_distributions_, axis=1)
+    assert np.allclose(result.margin, ordered[:, -1] - ordered[:, -2])
+    assert np.allclose(result.margin[S.sum(1) == 1], 1)
+    assert S[np.arange(len(S)), model.classes_.searchsorted(result.label)].all()
+    narrowed = S.copy()
+    narrowed[0] = [False, False, True]
+    assert model.disambiguate(X[:1], narrowed[:1]).label.tolist() == [2]
+
+
+@methods
+@pytest.mark.parametrize("kind", ["uint8", "float", "colour", "colour float"])
+def test_images(method, kind, digits):
+    X, S, y = digits
+    images = (X * 15).reshape(-1, 8, 8)
+    if "colour" in kind:
+        images = np.stack([images, 255 - images, images // 2], axis=-1)
+    images = images.astype(np.float64 if "float" in kind else np.uint8)
+    model = method(epochs=6, random_state=0).fit(images[:1200], S[:1200])
+    assert model.score(images[1200:], y[1200:]) > 0.85
+    assert model.n_features_in_ == (192 if "colour" in kind else 64)
+
+
+@methods
+def test_sample_weight_zero_forgets_rows(method, digits):
+    X, S, y = digits
+    X, S, y = X[:600], S[:600].copy(), y[:600]
+    lies = np.arange(600) % 2 == 1
+    S[lies] = np.eye(10, dtype=bool)[(y[lies] + 1) % 10]
+    model = method(epochs=30, random_state=0).fit(X, S, sample_weight=(~lies).astype(float))
+    assert (model.predict(X) == y).mean() > 0.8  # about a half when the lies count
+
+
+@methods
+def test_own_network_and_views(method, blobs):
+    X, S, y = blobs
+
+    def two_layers(shape, outputs):
+        return torch.nn.Sequential(
+            torch.nn.Linear(shape[0], 16), torch.nn.Tanh(), torch.nn.Dropout(0.1), torch.nn.Linear(16, outputs)
+        )
+
+    settings = {"network": two_layers, "views": "jitter", "epochs": 25, "random_state": 0}
+    model = method(**settings).fit(X, S)
+    assert model.score(X, y) > 0.9
+    assert np.array_equal(model.predict_proba(X), method(**settings).fit(X, S).predict_proba(X))
