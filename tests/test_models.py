@@ -1,0 +1,156 @@
+"""Models on disk: what is read back is what was saved, and nothing else is ever taken for a model."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+
+import oneof
+from oneof import METHODS, storage
+
+methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+@methods
+@pytest.mark.parametrize("names", [["cat", "cow", "dog"], [3, 5, 8], [False, True, 2]])
+def test_round_trip(method, names, blobs, tmp_path):
+    X, S, _ = blobs
+    frame = pd.DataFrame(X, columns=["w", "x", "y", "z"])
+    sets = [[names[j] for j in np.flatnonzero(row)] for row in S]
+    model = method(epochs=4, lr=0.07, random_state=0, validation_fraction=0.1, device="cpu").fit(frame, sets)
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    again = oneof.load_model(path, device="cpu")
+    assert type(again) is method
+    assert again.lr == 0.07
+    assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    assert np.array_equal(again.classes_, model.classes_)
+    assert again.classes_.dtype == model.classes_.dtype
+    assert np.array_equal(again.predict(frame), model.predict(frame))
+    assert np.array_equal(again.transduction_, model.transduction_)
+    assert np.array_equal(again.label_distributions_, model.label_distributions_)
+    assert again.history_ == model.history_
+    assert all(
+        np.array_equal(a, b) for a, b in zip(again.disambiguate(frame, sets), model.disambiguate(frame, sets))
+    )
+    for name, tensor in model.learned().items():
+        assert torch.equal(tensor, again.learned()[name])
+    if method is oneof.IDGP:
+        assert np.array_equal(again.distractor_proba(frame), model.distractor_proba(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[["x", "w", "y", "z"]])
+    again.save(tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("objective", ["ml", "uniform", "released"])
+def test_round_trip_of_images_and_objectives(objective, digits, tmp_path):
+    X, S, _ = digits
+    images = (X[:120] * 15).astype(np.uint8).reshape(-1, 8, 8)
+    model = oneof.IDGP(objective=objective, epochs=2, random_state=0, device="cpu").fit(images, S[:120])
+    model.save(tmp_path / "m")
+    again = oneof.load_model(tmp_path / "m", device="cpu")
+    assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
+    assert np.array_equal(again.distractor_proba(images), model.distractor_proba(images))
+
+
+def own_network(shape, outputs):
+    return torch.nn.Linear(shape[0], outputs)
+
+
+def test_own_network_is_passed_again(blobs, tmp_path):
+    X, S, _ = blobs
+    model = oneof.CC(network=own_network, epochs=2).fit(X, S)
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"network of your own.*load_model\(path, network="):
+        oneof.load_model(tmp_path / "m")
+    again = oneof.load_model(tmp_path / "m", network=own_network)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="does not hold what its header promises"):
+        oneof.load_model(
+            tmp_path / "m", network=lambda shape, outputs: torch.nn.Linear(shape[0], outputs, bias=False)
+        )
+
+
+@pytest.fixture
+def saved(blobs, tmp_path):
+    X, S, _ = blobs
+    path = tmp_path / "model.safetensors"
+    oneof.IDGP(epochs=1, random_state=0).fit(X, S).save(path)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.999])
+def test_truncated_files_are_refused(saved, share):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match="damaged or is no safetensors file"):
+        oneof.load_model(saved)
+
+
+def test_foreign_newer_and_other_files_are_refused(saved, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        oneof.load_model(tmp_path / "nothing")
+    foreign = tmp_path / "foreign"
+    safetensors.torch.save_file({"x": torch.zeros(2)}, foreign, {"format": "pt"})
+    with pytest.raises(ValueError, match="was not written by oneof"):
+        oneof.load_model(foreign)
+    for metadata in ({"oneof": "[]"}, {"oneof": "{"}, {"oneof": "{}"}):
+        safetensors.torch.save_file({"x": torch.zeros(2)}, foreign, metadata)
+        with pytest.raises(ValueError, match="was not written by oneof"):
+            oneof.load_model(foreign)
+    torch.save({"x": torch.zeros(2)}, foreign)  # a pickle is not even looked into
+    with pytest.raises(ValueError, match="no safetensors file"):
+        oneof.load_model(foreign)
+    rewrite(saved, lambda facts: facts | {"version": storage.FORMAT_VERSION + 1})
+    with pytest.raises(ValueError, match="newer than format 1 that this oneof reads; upgrade"):
+        oneof.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts: facts | {"method": "Magic"}, "holds a 'Magic', which is none of the methods"),
+        (lambda facts: facts | {"parameters": facts["parameters"] | {"magic": 1}}, "promises.*magic"),
+        (lambda facts: facts | {"training_rows": 3}, "promises"),
+        (lambda facts: facts | {"classes": [0, 1]}, "promises"),
+        (lambda facts: {key: facts[key] for key in facts if key != "classes"}, "promises.*classes"),
+    ],
+)
+def test_headers_that_lie_are_refused(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(ValueError, match=message):
+        oneof.load_model(saved)
+
+
+def rewrite(path, change):
+    tensors = safetensors.torch.load_file(path)
+    with safetensors.safe_open(path, "pt") as file:
+        facts = json.loads(file.metadata()["oneof"])
+    safetensors.torch.save_file(tensors, path, {"oneof": json.dumps(change(facts))})
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    model = oneof.load_model(saved)
+    monkeypatch.setattr(storage.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        model.save(saved)
+    assert saved.read_bytes() == before
+    assert [p.name for p in saved.parent.iterdir()] == [saved.name]
+
+
+def test_saving_before_fitting_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        oneof.CC().save(tmp_path / "m")
+
+
+def test_source_unpickles_nothing():
+    from pathlib import Path
+
+    for source in Path(oneof.__file__).parent.rglob("*.py"):
+        text = source.read_text()
+        assert not any(word in text for word in ("pickle.load", "torch.load(", "allow_pickle=True", "joblib.load"))
