@@ -87,14 +87,13 @@ def test_validation_keeps_the_best_epoch_and_patience_stops(method, digits):
     X, S, y = digits
     scores = []
     model = method(epochs=60, patience=4, random_state=0)
-    model._fit(
-        X[:300], S[:300], None, X[300:500], y[300:500], on_epoch=lambda _: scores.append(model.score(X[300:500], y[300:500]))
-    )  # fmt: skip
+    X_val, y_val = X[300:500], y[300:500]
+    model._fit(X[:300], S[:300], None, X_val, y_val, lambda _: scores.append(model.score(X_val, y_val)))
     curve = model.history_["validation_score"]
     assert curve == pytest.approx(scores)
     assert len(curve) < 60
     assert len(curve) - 1 - int(np.argmax(curve)) == 4
-    assert model.score(X[300:500], y[300:500]) == pytest.approx(max(curve))
+    assert model.score(X_val, y_val) == pytest.approx(max(curve))
 
 
 @methods
@@ -148,7 +147,7 @@ FITS = {
 }
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for a kill."""
 
 
@@ -164,11 +163,11 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(name, stop_after, digits, tmp_pa
 
     def kill(epoch):
         if epoch == stop_after + 1:  # in the middle of an epoch that is not saved yet
-            raise Killed
+            raise KilledError
 
     whole = method(**settings).fit(X, S)
     path = tmp_path / "fit.ckpt"
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         method(checkpoint=path, **settings)._fit(X, S, on_epoch=kill)
     resumed = []
     model = method(checkpoint=path, **settings)._fit(X, S, on_epoch=resumed.append)
@@ -187,7 +186,7 @@ def test_a_fit_without_seed_resumes_its_own(digits, tmp_path, monkeypatch):
     X, S, _ = digits
     path = tmp_path / "fit.ckpt"
     settings = {"epochs": 4, "validation_fraction": 0.3, "checkpoint": path}
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         oneof.PRODEN(**settings)._fit(X[:200], S[:200], on_epoch=_kill_at(2))
     _, facts = storage.read(path, "checkpoint")
     model = oneof.PRODEN(**settings).fit(X[:200], S[:200])
@@ -199,7 +198,7 @@ def test_a_fit_without_seed_resumes_its_own(digits, tmp_path, monkeypatch):
 def _kill_at(stop):
     def on_epoch(epoch):
         if epoch == stop:
-            raise Killed
+            raise KilledError
 
     return on_epoch
 
@@ -257,7 +256,7 @@ def test_damaged_and_foreign_checkpoints_are_refused(digits, tmp_path):
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match="damaged or is no safetensors file"):
         oneof.CC(checkpoint=path).fit(X[:50], S[:50])
-    with pytest.raises(FileNotFoundError, match="folder .* does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"folder .* does not exist"):
         oneof.CC(checkpoint=tmp_path / "no" / "c", epochs=1).fit(X[:50], S[:50])
 
 

@@ -226,7 +226,7 @@ def test_idgp_as_in_the_paper(objective, alternate):
             if objective != "ml" and epoch == IDGP["q"]:
                 v_snap[i] = v_i
 
-        def objective_of(u, v):
+        def objective_of(u, v, hats=hats):
             values = []
             for i in range(N):
                 theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i])
@@ -266,7 +266,7 @@ RELEASED = {
 def test_idgp_as_released(views, monkeypatch):
     """Section 3.4's restatement of the released code, with products and divisions as its authors wrote them."""
     shifts = [0.0, 0.3, -0.2][:views]
-    monkeypatch.setitem(oneof.augment.VIEWS, "jitter", lambda x, normal: [x + shift for shift in shifts])
+    monkeypatch.setitem(oneof.augment.VIEWS, "jitter", lambda x: [x + shift for shift in shifts])
     epochs = 105  # past the end of the ramp of the consistency term
     rate = 0.02
     X, S, weight = problem()

@@ -33,9 +33,8 @@ def test_round_trip(method, names, blobs, tmp_path):
     assert np.array_equal(again.transduction_, model.transduction_)
     assert np.array_equal(again.label_distributions_, model.label_distributions_)
     assert again.history_ == model.history_
-    assert all(
-        np.array_equal(a, b) for a, b in zip(again.disambiguate(frame, sets), model.disambiguate(frame, sets))
-    )
+    for have, want in zip(again.disambiguate(frame, sets), model.disambiguate(frame, sets), strict=True):
+        assert np.array_equal(have, want)
     for name, tensor in model.learned().items():
         assert torch.equal(tensor, again.learned()[name])
     if method is oneof.IDGP:

@@ -73,7 +73,7 @@ def test_every_form_of_x_and_y(method, blobs):
     sets = [set(np.flatnonzero(row).tolist()) for row in S]
     for other in (scipy.sparse.csr_matrix(S), S.astype(int), pd.DataFrame(S), torch.as_tensor(S), sets):
         assert np.array_equal(method(**settings).fit(X, other).predict_proba(X), expected)
-    with pytest.raises(TypeError, match="sparse matrix.*toarray"):
+    with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
         method().fit(scipy.sparse.csr_matrix(X), S)
     fitted = method(**settings).fit(frame, S)
     assert fitted.feature_names_in_.tolist() == list("abcd")
@@ -120,7 +120,7 @@ def test_defects_of_data_are_named(change, message, blobs):
 def test_wrong_rows_at_predict_are_named(blobs):
     X, S, _ = blobs
     model = oneof.CC(epochs=1).fit(X, S)
-    with pytest.raises(ValueError, match="3 features.*expecting 4 features"):
+    with pytest.raises(ValueError, match=r"3 features.*expecting 4 features"):
         model.predict(X[:, :3])
     with pytest.raises(ValueError, match=r"rows of shape \(1, 2, 2\).*shape \(4,\)"):
         model.predict(X.reshape(40, 2, 2))

@@ -2,10 +2,31 @@
 
 from oneof.labels import encode, from_complementary, from_votes
 from oneof.methods import METHODS
+from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
+from oneof.methods.lws import LWS
+from oneof.methods.pico import PiCO
+from oneof.methods.plcr import PLCR
 from oneof.methods.proden import PRODEN
+from oneof.methods.rc import RC
+from oneof.methods.valen import VALEN
 from oneof.models import load_model
 
 __version__ = "0.1.0"
-__all__ = ["CC", "IDGP", "METHODS", "PRODEN", "encode", "from_complementary", "from_votes", "load_model"]
+__all__ = [
+    "CAVL",
+    "CC",
+    "IDGP",
+    "LWS",
+    "METHODS",
+    "PLCR",
+    "PRODEN",
+    "RC",
+    "VALEN",
+    "PiCO",
+    "encode",
+    "from_complementary",
+    "from_votes",
+    "load_model",
+]

@@ -73,9 +73,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     network: str | networks.Factory = "auto"
     epochs: int = count(100)
     batch_size: int = count(100)
-    lr: float = number(0.05, "> 0")
+    lr: float = number(0.1, "> 0")
     momentum: float = number(0.9, "in [0, 1)")
-    weight_decay: float = number(1e-4, ">= 0")
+    weight_decay: float = number(1e-3, ">= 0")
     validation_fraction: float = number(0.0, "in [0, 1)")
     patience: int | None = count(None)
     views: str | None = choice(None, *VIEWS)
@@ -91,6 +91,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def start(self, data: Data) -> None:
         """Make the networks and label tables: every tensor and module set here is saved and restored."""
         self.network_ = self.new_network(data, data.n_classes)
+
+    def start_epoch(self, epoch: int, data: Data) -> None:
+        """Do what must be done between epochs, where a method has phases."""
 
     def step(self, batch: Batch) -> Tensor | Iterable[Tensor]:
         """Return the losses (..., B) of a batch and refresh its label tables.

@@ -68,6 +68,11 @@ class Batch:
         """Write these rows of a table; values carry no gradient."""
         table.scatter_(-2, self._rows(table), values.detach().to(table.dtype))
 
+    def dirichlet(self, concentration: Tensor) -> Tensor:
+        """Draw a Dirichlet sample (..., K), differentiable in its concentration."""
+        sample: Tensor = torch.distributions.Dirichlet(concentration, validate_args=False).rsample()
+        return sample
+
     def _rows(self, table: Tensor) -> Tensor:
         return self.index.unsqueeze(-1).expand(*self.index.shape, table.shape[-1])
 
@@ -145,6 +150,7 @@ def _run_epoch(
     """Pass over the rows once, in random order; return the mean loss, read back once."""
     for module in method.modules():
         module.train()
+    method.start_epoch(epoch, data)
     size = min(method.batch_size, len(data))
     shuffled = torch.randperm(len(data), generator=order).to(data.weight.device)
     total = torch.zeros((), dtype=data.dtype, device=data.weight.device)
@@ -170,7 +176,7 @@ def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
 def make_batch(data: Data, index: Tensor, epoch: int, views: str | None) -> Batch:
     """Take the rows ``index`` of the data and make their views."""
     x = data.scaler.load(data.x[index], data.dtype)
-    versions = [x] if views is None else VIEWS[views](x, torch.randn_like)
+    versions = [x] if views is None else VIEWS[views](x)
     return Batch(versions, data.candidates[index], index, epoch)
 
 

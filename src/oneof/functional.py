@@ -39,6 +39,38 @@ def posterior(logits: Tensor, candidates: Tensor) -> Tensor:
     return _among(candidates, logits).softmax(-1)
 
 
+def complementary_nll(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Minus the log-chances that the non-candidates are wrong: ``-sum_{j not in S} log(1 - softmax(logits)_j)``.
+
+    For the most likely label, whose probability may round to one, ``log(1 - p)`` is taken from the other labels.
+    """
+    log_p = logits.log_softmax(-1)
+    top = torch.zeros_like(candidates).scatter(-1, logits.argmax(-1, keepdim=True), True)
+    others = logits.masked_fill(top, _MINUS_INFINITY).logsumexp(-1, keepdim=True)
+    log_not_top = others - logits.logsumexp(-1, keepdim=True)
+    log_not = torch.where(top, log_not_top, torch.log1p(-log_p.masked_fill(top, -1.0).exp()))
+    return -log_not.masked_fill(candidates, 0.0).sum(-1)
+
+
+def leveraged_sigmoid(logits: Tensor, candidates: Tensor, weights: Tensor, beta0: float, beta: float) -> Tensor:
+    """LWS: ``beta0 sum_{j in S} w_j sigmoid(-logits_j) + beta sum_{j not in S} w_j sigmoid(logits_j)``."""
+    pushed = torch.where(candidates, beta0 * (-logits).sigmoid(), beta * logits.sigmoid())
+    return (weights * pushed).sum(-1)
+
+
+def class_activation(logits: Tensor, candidates: Tensor) -> Tensor:
+    """CAVL: one-hot at the candidate of the largest class activation value ``|1 - u_j| u_j``."""
+    value = _among(candidates, (1 - logits).abs() * logits)
+    return torch.zeros_like(logits).scatter(-1, value.argmax(-1, keepdim=True), 1.0)
+
+
+def dirichlet_kl(alpha: Tensor) -> Tensor:
+    """Divergence KL(Dir(alpha) || Dir(1)) from the flat Dirichlet distribution."""
+    total = alpha.sum(-1)
+    constants = total.lgamma() - alpha.lgamma().sum(-1) - torch.full_like(total, alpha.shape[-1]).lgamma()
+    return constants + ((alpha - 1) * (alpha.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
+
+
 def uniform(candidates: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """The distribution ``1/|S|`` on the candidates, zero elsewhere."""
     mass = candidates.to(dtype or torch.get_default_dtype())

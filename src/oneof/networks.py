@@ -26,6 +26,25 @@ class Network(nn.Module):
             out: Tensor = self.head(self.body(x))
         return out.to(x.dtype)
 
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head sees (..., B, F)."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+            out: Tensor = self.body(x)
+        return out.to(x.dtype)
+
+    @torch.no_grad()
+    def peek(self, x: Tensor) -> Tensor:
+        """Return the outputs in training mode but leave the running averages of batch normalisation alone."""
+        tracking = [layer for layer in self.modules() if getattr(layer, "track_running_stats", False)]
+        for layer in tracking:
+            layer.track_running_stats = False  # type: ignore[assignment]
+        try:
+            out: Tensor = self(x)
+            return out
+        finally:
+            for layer in tracking:
+                layer.track_running_stats = True  # type: ignore[assignment]
+
 
 def linear(shape: Shape, outputs: int) -> Network:
     """One linear layer on the flattened input."""

@@ -22,10 +22,12 @@ class Progress:
         self._begun = time.monotonic()
         self._shown = shown
         self._bar: Bar | None = None
-        console = Console(file=sys.stderr)
-        if shown and console.is_terminal:
+        # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
+        if shown and sys.stderr.isatty():
             columns = "{task.description}", BarColumn(), "{task.fields[text]}", TimeRemainingColumn()
-            self._bar = Bar(*(TextColumn(c) if isinstance(c, str) else c for c in columns), console=console)
+            self._bar = Bar(
+                *(TextColumn(c) if isinstance(c, str) else c for c in columns), console=Console(file=sys.stderr)
+            )
             self._task = self._bar.add_task(name, total=epochs, text="")
 
     def __enter__(self) -> Self:

@@ -24,10 +24,11 @@ _SHOWN = 10  # names in a message
 
 
 class Table(NamedTuple):
-    """The rows of a file: all columns (of an npz the array x), and apart from them the columns asked for."""
+    """The rows of a file, and once more those columns that are no features."""
 
-    rows: Any  # DataFrame or array
-    columns: Any  # DataFrame of labels and ids, just as the file has them
+    path: Path
+    rows: Any  # all columns as a DataFrame; of an npz the array x
+    columns: Any  # a DataFrame of labels and ids, just as the file has them
 
 
 def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
@@ -67,7 +68,8 @@ def write_table(frame: Any, path: Path) -> None:
             return
         # A fixed time stamp: the same rows give the same bytes.
         compression = {"method": "gzip", "mtime": 1} if kind.endswith(".gz") else None
-        frame.map(_as_text).to_csv(part, sep=_DELIMITERS[kind], index=False, compression=compression)
+        text = frame.apply(lambda column: column.map(_as_text) if column.dtype == object else column)
+        text.to_csv(part, sep=_DELIMITERS[kind], index=False, compression=compression)
 
 
 def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) -> None:
@@ -96,8 +98,11 @@ def numeric_features(table: Table, apart: Collection[str] = ()) -> Any:
     frame = table.rows.drop(columns=list(apart), errors="ignore")
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
     if unnamed:  # most often the row numbers that pandas wrote, which would pass for a feature
-        raise ValueError(f"{_quoted(unnamed)} stands for a column without a name; name it, or --drop it")
-    return _as_floats(frame, "name them with --drop or --id, or turn them into numbers")
+        raise ValueError(
+            f"{str(table.path)!r} has a column without a name, but features have names; name it, or fit with "
+            f"--drop {unnamed[0]!r}"
+        )
+    return _as_floats(frame)
 
 
 def named_features(table: Table, names: Sequence[str]) -> Any:
@@ -107,9 +112,9 @@ def named_features(table: Table, names: Sequence[str]) -> Any:
     missing = [name for name in names if name not in table.rows]
     if missing:
         raise ValueError(
-            f"the table lacks {_quoted(missing)}, but the model was fitted on {len(names)} columns; add the missing"
+            f"{str(table.path)!r} lacks the columns {_quoted(missing)} that the model was fitted on; add them"
         )
-    return _as_floats(table.rows[list(names)], "the model was fitted on numbers, so turn them into numbers")
+    return _as_floats(table.rows[list(names)])
 
 
 def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] | None = None) -> list[Any]:
@@ -182,10 +187,10 @@ def _read_text(path: Path, kind: str, columns: list[str]) -> Table:
         frame = pd.read_csv(path, **options)
     _check_columns(path, columns, frame)
     if not columns:
-        return Table(frame, pd.DataFrame(index=frame.index))
+        return Table(path, frame, frame[[]])
     with _reading(path):  # once more, without the guesses that features need
         written = pd.read_csv(path, **options, usecols=columns, dtype=str, na_filter=False)
-    return Table(frame, written)
+    return Table(path, frame, written[columns])
 
 
 def _read_parquet(path: Path, columns: list[str]) -> Table:
@@ -197,7 +202,7 @@ def _read_parquet(path: Path, columns: list[str]) -> Table:
         # An index with a name may serve as an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     _check_columns(path, columns, indexed)
-    return Table(frame.reset_index(drop=True), indexed[columns])
+    return Table(path, frame.reset_index(drop=True), indexed[columns])
 
 
 def _read_npz(path: Path, columns: list[str]) -> Table:
@@ -220,15 +225,14 @@ def _read_npz(path: Path, columns: list[str]) -> Table:
                 f"the array {name!r} of {str(path)!r} has shape {arrays[name].shape}, but x has {len(x)} rows; "
                 "give both as many rows"
             )
-    classes = arrays.get("classes")
-    cells = {name: _matrix_sets(array, classes) for name in columns if (array := arrays[name]) is not None}
-    return Table(x, pd.DataFrame(cells, index=range(len(x))))
+    cells = {name: _matrix_sets(arrays[name], arrays.get("classes")) for name in columns}
+    return Table(path, x, pd.DataFrame(cells, index=range(len(x))))
 
 
 def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
     """Turn the rows of a 0/1 matrix into lists of class names; leave a vector alone."""
     if array.ndim == 1 or not len(array):
-        return list(array)
+        return array.ravel()
     candidates, names = encode(array, classes)
     return pd.Series([names[row].tolist() for row in candidates], dtype=object)
 
@@ -239,13 +243,16 @@ def _check_columns(path: Path, wanted: list[str], names: Collection[str]) -> Non
             raise ValueError(f"{str(path)!r} has no column {name!r}; {alternatives(name, names)}")
 
 
-def _as_floats(frame: Any, fix: str) -> Any:
+def _as_floats(frame: Any) -> Any:
     """Return numeric and boolean columns as floats, gaps as NaN; refuse any other column by name."""
     foreign = [name for name in frame if not _is_numeric(frame[name])]
     if foreign:
         example = frame[foreign[0]].dropna().iloc[:1].tolist()
         shown = f" (such as {str(example[0])!r})" if example else ""
-        raise ValueError(f"{_quoted(foreign)}{shown} must hold numbers to be features; {fix}")
+        raise ValueError(
+            f"the columns {_quoted(foreign)} hold no numbers{shown}, but features must; turn them into numbers, "
+            "or fit with --drop or --id to set them apart"
+        )
     return pd.DataFrame({name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in frame})
 
 

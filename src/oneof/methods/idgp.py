@@ -1,6 +1,5 @@
 """IDGP: the decompositional generation process."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,31 +38,32 @@ class IDGP(PartialLabelClassifier):
         The paper's objective; the same without the prior (IDGP-ML); with a constant z, the paper's degenerate
         case; the objective of the authors' released code.
     a, b, gamma
-        Scale of the concentrations.
+        Scale of the concentrations; below b = 1 the prior weights lambda - 1 can be negative and are cut at 0.
     m, d, r, q, eps
         Prior information kept, the epochs it is taken at (None: the first after the warm-up), and the weight
         of a non-candidate.
     alternate : {"simultaneous", "sequential"}
         One backward pass for both networks, or Algorithm 1 literally: g first, then f with the new g.
     lr_g, weight_decay_g : float or None
-        For g; None as for f.
+        For g. None is 0.3 * lr and 0.5, so that z stays smooth where f can learn single rows by heart; with
+        "released" None is as for f.
     temperature_f, temperature_g, weight_f, weight_fg, weight_g, weight_gf, weight_consistency
         Of "released" alone: its T1, T2, alpha, beta, theta, gamma and delta = eta.
     """
 
     objective: str = choice("map", "ml", "uniform", "released")
-    a: float = number(1.0, "> 0")
+    a: float = number(10.0, "> 0")
     b: float = number(1.0, ">= 0")
-    gamma: float = number(1.0, "> 0")
-    m: float = number(0.9, "in [0, 1]")
-    d: float = number(0.9, "in [0, 1]")
+    gamma: float = number(0.7, "> 0")
+    m: float = number(0.0, "in [0, 1]")
+    d: float = number(0.5, "in [0, 1]")
     r: int | None = count(None, ">= 0")
     q: int | None = count(None, ">= 0")
     eps: float = number(0.0, ">= 0")
     warm_up: int = count(10, ">= 0")
     prior_weight: float = number(1.0, ">= 0")
     distractor_prior_weight: float = number(0.1, ">= 0")
-    likelihood_weight: float = number(1.0, ">= 0")
+    likelihood_weight: float = number(0.1, ">= 0")
     alternate: str = choice("simultaneous", "sequential")
     lr_g: float | None = number(None, "> 0")
     weight_decay_g: float | None = number(None, ">= 0")
@@ -77,11 +77,6 @@ class IDGP(PartialLabelClassifier):
 
     def start(self, data: Data) -> None:
         """Make f (``network_``), g (``distractor_network_``), the weights w and the snapshots of Eq. 10, 11."""
-        if self.b < 1 and self.objective in ("map", "uniform"):
-            warnings.warn(
-                f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0",
-                stacklevel=2,
-            )
         super().start(data)
         k = data.n_classes
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
@@ -98,14 +93,11 @@ class IDGP(PartialLabelClassifier):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
-        return [
-            *super().parameter_groups(),
-            {
-                "params": list(self.distractor_network_.parameters()),
-                "lr": self.lr if self.lr_g is None else self.lr_g,
-                "weight_decay": self.weight_decay if self.weight_decay_g is None else self.weight_decay_g,
-            },
-        ]
+        slow = self.objective != "released"
+        lr_g = self.lr * (0.3 if slow else 1) if self.lr_g is None else self.lr_g
+        decay_g = (0.5 if slow else self.weight_decay) if self.weight_decay_g is None else self.weight_decay_g
+        g = {"params": list(self.distractor_network_.parameters()), "lr": lr_g, "weight_decay": decay_g}
+        return [*super().parameter_groups(), g]
 
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch; with ``alternate="sequential"`` first g's, then f's."""

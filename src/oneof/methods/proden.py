@@ -1,5 +1,7 @@
 """PRODEN: progressive identification."""
 
+from collections.abc import Iterator
+
 from torch import Tensor
 
 from oneof import functional as F
@@ -22,7 +24,7 @@ class PRODEN(PartialLabelClassifier):
         super().start(data)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
 
-    def step(self, batch: Batch) -> Tensor:
+    def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch and refresh its weights from the first view."""
         logits = [self.network_(x) for x in batch.views]  # each (..., B, K)
         w = batch.take(self.w_)

@@ -1,0 +1,21 @@
+"""CAVL: class activation value learning."""
+
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.hyperparameters import hyperparameters
+from oneof.methods.rc import RC
+
+
+@hyperparameters
+class CAVL(RC):
+    """Class activation value learning (Zhang et al., ICLR 2022).
+
+    Minimises the cross-entropy to the candidate with the largest class activation value ``v_j = |1 - u_j| u_j``
+    of the network's outputs u, from a fresh pass after the previous visit's update; at first to 1/|S| on the
+    candidates S.
+    """
+
+    def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
+        """Return the one-hot target (..., B, K) for the next visit; always a candidate."""
+        return F.class_activation(logits, candidates)

@@ -1,0 +1,42 @@
+"""LWS: leveraged weighted loss."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.base import PartialLabelClassifier
+from oneof.engine import Batch, Data
+from oneof.hyperparameters import hyperparameters, number
+
+
+@hyperparameters
+class LWS(PartialLabelClassifier):
+    """Leveraged weighted loss with the sigmoid (Wen et al., ICML 2021).
+
+    Minimises ``beta0 sum_{j in S} w_j sigmoid(-u_j) + beta sum_{j not in S} w_j sigmoid(u_j)`` for the network's
+    outputs u. The weights w are the softmax of u over the candidates S and, apart from it, over the others, from a
+    fresh pass after the previous visit's update; at first w = 1/K everywhere.
+
+    Parameters
+    ----------
+    beta0, beta : float
+        Weight of the candidates and of the others, the leverage.
+    """
+
+    beta0: float = number(1.0, ">= 0")
+    beta: float = number(1.0, ">= 0")
+
+    def start(self, data: Data) -> None:
+        """Make the network and the table of weights w."""
+        super().start(data)
+        self.w_ = torch.full_like(data.candidates, 1 / data.n_classes, dtype=data.dtype)  # (N, K)
+
+    def step(self, batch: Batch) -> Iterator[Tensor]:
+        """Yield the losses of a batch, then refresh its weights with the updated network."""
+        S, w = batch.candidates, batch.take(self.w_)
+        yield F.mean([F.leveraged_sigmoid(self.network_(x), S, w, self.beta0, self.beta) for x in batch.views])
+        logits = self.network_.peek(batch.x)
+        # A full set leaves no others: the softmax over nothing is not a number there and means no weight.
+        batch.put(self.w_, torch.where(S, F.posterior(logits, S), F.posterior(logits, ~S).nan_to_num(0.0)))

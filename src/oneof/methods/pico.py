@@ -1,0 +1,160 @@
+"""PiCO: contrastive label disambiguation."""
+
+from copy import deepcopy
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize, one_hot
+
+from oneof import functional as F
+from oneof.engine import Batch, Data
+from oneof.hyperparameters import count, hyperparameters, number
+from oneof.methods.proden import PRODEN
+from oneof.networks import Network
+
+
+@hyperparameters
+class PiCO(PRODEN):
+    """Contrastive label disambiguation (Wang et al., ICLR 2022).
+
+    An encoder gives outputs u and, through a projection head, an embedding q of unit length of the first view;
+    its moving average gives an embedding k of the last view. With the embeddings of recent batches in a queue,
+    minimises ``-sum_j w_j log softmax(u)_j + contrastive_weight * L_cont``, where L_cont draws each q to the
+    embeddings that have the same pseudo-label (the most likely candidate by u). Each class has a prototype, the
+    moving average of its embeddings; w follows, with a share ``1 - phi``, the candidate of the nearest prototype.
+    At first w = 1/|S|. Before epoch ``prototype_start`` L_cont draws q to its own k alone and w stays.
+
+    Parameters
+    ----------
+    contrastive_weight, temperature : float
+        Weight and temperature tau of the contrastive loss.
+    encoder_momentum, prototype_momentum : float
+        Shares kept by the moving averages.
+    queue_size, embedding_size, prototype_start : int
+        Length of the queue, size of an embedding, first epoch with prototypes.
+    phi_start, phi_end : float
+        The share of w that is kept, falling linearly over the epochs; 0.99 in the first.
+    """
+
+    needs_views: ClassVar[bool] = True
+
+    contrastive_weight: float = number(0.5, ">= 0")
+    temperature: float = number(0.07, "> 0")
+    encoder_momentum: float = number(0.999, "in [0, 1]")
+    prototype_momentum: float = number(0.99, "in [0, 1]")
+    queue_size: int = count(8192)
+    embedding_size: int = count(128)
+    prototype_start: int = count(1, ">= 0")
+    phi_start: float = number(0.95, "in [0, 1]")
+    phi_end: float = number(0.8, "in [0, 1]")
+
+    def start(self, data: Data) -> None:
+        """Make the encoder, its moving average, their heads, the queue, the prototypes and w."""
+        super().start(data)
+        self.projection_ = self._new_projection(data)
+        self.key_network_, self.key_projection_ = deepcopy(self.network_), deepcopy(self.projection_)
+        for module in (self.key_network_, self.key_projection_):
+            module.requires_grad_(False)
+        # One batch must fit: what a batch enqueues it must not overwrite itself.
+        length = max(self.queue_size, min(self.batch_size, len(data)))
+        like, axes = data.weight, data.candidates.shape[:-2]
+        queue = torch.randn(*axes, length, self.embedding_size).to(like.device, like.dtype)
+        self.queue_ = normalize(queue, dim=-1)  # (Q, E)
+        self.queue_labels_ = torch.full((*axes, length), -1, device=like.device)  # (Q,): -1 matches nothing
+        self.pointer_ = torch.zeros((), dtype=torch.int64, device=like.device)
+        self.prototypes_ = like.new_zeros(*axes, data.n_classes, self.embedding_size)  # (K, E)
+
+    def _new_projection(self, data: Data) -> nn.Module:
+        """Make a head with one hidden layer of the size of the features."""
+        with torch.no_grad():
+            self.network_.eval()
+            shape = data.shape
+            rows = torch.zeros(2, *shape, dtype=data.dtype, device=data.weight.device)
+            size = self.network_.features(rows).shape[-1]
+        head = nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, self.embedding_size))
+        return head.to(data.weight.device, data.dtype)
+
+    def parameter_groups(self) -> list[dict[str, object]]:
+        """Train the encoder and its projection head; the moving average follows by itself."""
+        parameters = [*self.network_.parameters(), *self.projection_.parameters()]
+        return [{"params": parameters, "weight_decay": self.weight_decay}]
+
+    def step(self, batch: Batch) -> Tensor:
+        """Return the losses of a batch; refresh w, prototypes, queue and the moving average before."""
+        S = batch.candidates
+        u, q = self._embed(self.network_, self.projection_, batch.views[0])
+        pseudo = F.posterior(u.detach(), S).argmax(-1)  # (..., B)
+        similarity = q.detach() @ self.prototypes_.mT  # (..., B, K), by the prototypes before this batch
+        self._move_prototypes(q.detach(), pseudo)
+        self._move_encoder()
+        with torch.no_grad():
+            k = self._embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
+        queue, labels = self.queue_.clone(), self.queue_labels_.clone()
+        self._enqueue(k, pseudo)
+        w = batch.take(self.w_)
+        if batch.epoch < self.prototype_start:
+            contrastive = self._instance_contrast(q, k, queue)
+        else:
+            nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)
+            phi = self._phi(batch.epoch)
+            w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1])
+            batch.put(self.w_, w)
+            contrastive = self._label_contrast(q, k, queue, pseudo, labels)
+        return F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+
+    def _phi(self, epoch: int) -> float:
+        """The share of w that is kept: 0.99 in the first epoch, then set at the end of each epoch."""
+        if epoch == 0:
+            return 0.99
+        return self.phi_start + (epoch - 1) / self.epochs * (self.phi_end - self.phi_start)
+
+    @staticmethod
+    def _embed(network: Network, projection: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return outputs (..., B, K) and embeddings of unit length (..., B, E)."""
+        features = network.features(x)
+        outputs: Tensor = network.head(features)
+        return outputs, normalize(projection(features), dim=-1)
+
+    def _move_prototypes(self, q: Tensor, labels: Tensor) -> None:
+        """Move the prototype of each sample's class, one sample after the other, in closed form.
+
+        With m samples q_1..q_m of a class in order: ``P <- p^m P + (1 - p) sum_i p^(m - i) q_i``.
+        """
+        p = self.prototype_momentum
+        member = one_hot(labels, self.prototypes_.shape[-2]).to(q.dtype)  # (..., B, K)
+        later = (member.flip(-2).cumsum(-2).flip(-2) - member) * member  # same-class samples still to come
+        weight = (1 - p) * p**later * member
+        kept = p ** member.sum(-2).unsqueeze(-1)  # (..., K, 1)
+        self.prototypes_.copy_(normalize(kept * self.prototypes_ + weight.mT @ q, dim=-1))
+
+    @torch.no_grad()
+    def _move_encoder(self) -> None:
+        """Let the moving average follow: parameters alone, running averages evolve by themselves."""
+        pairs = ((self.key_network_, self.network_), (self.key_projection_, self.projection_))
+        for average, module in pairs:
+            for old, new in zip(average.parameters(), module.parameters(), strict=True):
+                old.lerp_(new, 1 - self.encoder_momentum)
+
+    def _enqueue(self, k: Tensor, labels: Tensor) -> None:
+        """Overwrite the oldest embeddings, going round at the end."""
+        length, size = self.queue_.shape[-2], k.shape[-2]
+        places = (self.pointer_ + torch.arange(size, device=k.device)) % length
+        self.queue_.index_copy_(-2, places, k)
+        self.queue_labels_.index_copy_(-1, places, labels)
+        self.pointer_.copy_((self.pointer_ + size) % length)
+
+    def _instance_contrast(self, q: Tensor, k: Tensor, queue: Tensor) -> Tensor:
+        """InfoNCE: q against its own k, with the queue as the others."""
+        logits = torch.cat([(q * k).sum(-1, keepdim=True), q @ queue.mT], -1) / self.temperature
+        return -logits.log_softmax(-1)[..., 0]
+
+    def _label_contrast(self, q: Tensor, k: Tensor, queue: Tensor, labels: Tensor, queue_labels: Tensor) -> Tensor:
+        """Draw q_i to all embeddings with its label, itself left out."""
+        everything = torch.cat([q, k, queue], -2)
+        every_label = torch.cat([labels, labels, queue_labels], -1)
+        itself = torch.eye(q.shape[-2], everything.shape[-2], dtype=torch.bool, device=q.device)
+        logits = (q @ everything.mT / self.temperature).masked_fill(itself, float("-inf"))
+        positive = (labels.unsqueeze(-1) == every_label.unsqueeze(-2)) & ~itself
+        log_p = logits.log_softmax(-1).masked_fill(~positive, 0.0)
+        return -log_p.sum(-1) / positive.sum(-1)

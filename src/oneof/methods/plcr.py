@@ -1,0 +1,47 @@
+"""PLCR: consistency regularisation."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.engine import Batch
+from oneof.hyperparameters import count, hyperparameters, number
+from oneof.methods.proden import PRODEN
+
+
+@hyperparameters
+class PLCR(PRODEN):
+    """Consistency regularisation (Wu et al., ICML 2022).
+
+    Minimises, for the outputs u_v of the views v of an example,
+
+        ``lambda_e sum_v KL(w || softmax(u_v)) - sum_{j not in S} log(1 - softmax(u_0)_j)``
+
+    where lambda_e rises linearly from 0 to ``weight`` over the first ``ramp`` epochs. The target w is the
+    normalised geometric mean of the views' distributions on the candidates S, as it was at the previous visit
+    (before that step's update); at first w = 1/|S|.
+
+    Parameters
+    ----------
+    weight : float
+        Final weight lambda of the consistency between views.
+    ramp : int
+        Epochs until it is reached.
+    """
+
+    needs_views: ClassVar[bool] = True
+
+    weight: float = number(1.0, ">= 0")
+    ramp: int = count(100)
+
+    def step(self, batch: Batch) -> Tensor:
+        """Return the losses of a batch and refresh its targets from all views."""
+        logits = torch.stack([self.network_(x) for x in batch.views])  # (views, ..., B, K)
+        w = batch.take(self.w_)
+        batch.put(self.w_, F.posterior(logits.log_softmax(-1).mean(0), batch.candidates))
+        divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
+        weight = self.weight * min(batch.epoch / self.ramp, 1.0)
+        loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
+        return loss

@@ -1,0 +1,30 @@
+"""RC: risk-consistent learning."""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from oneof import functional as F
+from oneof.engine import Batch
+from oneof.hyperparameters import hyperparameters
+from oneof.methods.proden import PRODEN
+
+
+@hyperparameters
+class RC(PRODEN):
+    """Risk-consistent learning (Feng et al., NeurIPS 2020).
+
+    Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
+    restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, from a fresh pass after the previous visit's update;
+    at first w = 1/|S|. PRODEN takes w from before that update.
+    """
+
+    def step(self, batch: Batch) -> Iterator[Tensor]:
+        """Yield the losses of a batch, then refresh its weights with the updated network."""
+        w = batch.take(self.w_)
+        yield F.mean([F.soft_cross_entropy(self.network_(x), w) for x in batch.views])
+        batch.put(self.w_, self.target(self.network_.peek(batch.x), batch.candidates))
+
+    def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
+        """Return the weights w (..., B, K) for the next visit."""
+        return F.posterior(logits, candidates)

@@ -1,0 +1,143 @@
+"""VALEN: variational label enhancement."""
+
+from copy import deepcopy
+from math import prod
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from oneof import functional as F
+from oneof.engine import Batch, Data, evaluating
+from oneof.hyperparameters import choice, count, hyperparameters, number
+from oneof.methods.proden import PRODEN
+
+_ROWS_AT_ONCE = 512  # of the distance matrix, which is never whole
+
+
+@hyperparameters
+class VALEN(PRODEN):
+    """Variational label enhancement (Xu et al., NeurIPS 2021), in the form of its released code.
+
+    An inference network gives outputs e of the rows; with S the candidates, ``c = softmax_S(e) + floor`` are the
+    parameters of a Dirichlet distribution from which one label distribution d is drawn. After a warm-up of PRODEN,
+    the classifier's outputs u, e and the decoder are trained together on ::
+
+        reconstruction_weight * (feature_weight |decoder(d) - x|^2 + set_weight BCE(d, S) + |softmax(sigmoid(d d'))
+        - A|^2) + divergence_weight * KL(Dir(alpha) || Dir(1)) + inference_weight * CE(O, e)
+        + classifier_weight * CE(D, u)
+
+    with means over features, labels and the batch, ``alpha = exp(e / 4)`` within [0.01, 30], and A the
+    row-normalised graph of each row and its k nearest neighbours. O is the classifier's own distribution on S and
+    D = correct * d + (1 - correct) * O, d restricted to S, both as they were at the previous visit.
+
+    Parameters
+    ----------
+    warm_up : int
+        Epochs of PRODEN; then the graph is made, from features of images and rows of tables.
+    reconstruction_weight, divergence_weight, inference_weight, classifier_weight
+        The alpha, beta, gamma and theta of the released code.
+    correct, neighbours, feature_weight, set_weight, floor
+        Share of d in D; k; weights of two reconstructions; smallest Dirichlet parameter.
+    inference_start : {"initial", "warmed"}
+        Whether the inference network starts from the classifier's first weights or from the warmed ones.
+    """
+
+    warm_up: int = count(10, ">= 0")
+    reconstruction_weight: float = number(1.0, ">= 0")
+    divergence_weight: float = number(0.1, ">= 0")
+    inference_weight: float = number(5.0, ">= 0")
+    classifier_weight: float = number(1.0, ">= 0")
+    correct: float = number(1.0, "in [0, 1]")
+    neighbours: int = count(3)
+    feature_weight: float = number(0.01, ">= 0")
+    set_weight: float = number(0.01, ">= 0")
+    floor: float = number(0.01, "> 0")
+    inference_start: str = choice("initial", "warmed")
+
+    def start(self, data: Data) -> None:
+        """Make the classifier, the inference network, the decoder, O (``w_``), D and the neighbour lists."""
+        super().start(data)
+        self.inference_network_ = deepcopy(self.network_)
+        size = prod(data.shape)
+        self.decoder_ = nn.Sequential(nn.Linear(data.n_classes, size), nn.ReLU(), nn.Linear(size, size))
+        for layer in self.decoder_:
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_normal_(layer.weight)
+                nn.init.constant_(layer.bias, 0.01)
+        self.decoder_.to(data.weight.device, data.dtype)
+        self.d_ = self.w_.clone()  # (N, K)
+        k = min(self.neighbours, len(data) - 1)
+        self.neighbours_ = torch.zeros_like(self.w_[..., :1], dtype=torch.int64).repeat_interleave(k, -1)  # (N, k)
+
+    def parameter_groups(self) -> list[dict[str, object]]:
+        """Train the three networks alike."""
+        networks = (self.network_, self.inference_network_, self.decoder_)
+        parameters = [parameter for network in networks for parameter in network.parameters()]
+        return [{"params": parameters, "weight_decay": self.weight_decay}]
+
+    def start_epoch(self, epoch: int, data: Data) -> None:
+        """When the warm-up is over: let D start as O, and find the neighbours."""
+        if epoch != self.warm_up:
+            return
+        self.d_.copy_(self.w_)
+        if self.inference_start == "warmed":
+            self.inference_network_.load_state_dict(self.network_.state_dict())
+        x = data.x
+        if len(data.shape) > 1:
+            with evaluating([self.network_]):
+                blocks = torch.split(data.x, _ROWS_AT_ONCE)
+                x = torch.cat([self.network_.features(data.scaler.load(b, data.dtype)) for b in blocks])
+        self.neighbours_.copy_(nearest_neighbours(x, self.neighbours_.shape[-1]))
+
+    def step(self, batch: Batch) -> Tensor:
+        """Return the losses of a batch and refresh O and D."""
+        if batch.epoch < self.warm_up:
+            return super().step(batch)
+        S = batch.candidates
+        u = [self.network_(x) for x in batch.views]
+        e = [self.inference_network_(x) for x in batch.views]
+        own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D
+        d = batch.dirichlet(F.posterior(e[0], S) + self.floor)  # (..., B, K)
+        divergence = F.dirichlet_kl((e[0] / 4).exp().clamp(0.01, 30.0))
+        inference = torch.stack([F.soft_cross_entropy(each, own) for each in e]).sum(0)
+        classifier = torch.stack([F.soft_cross_entropy(each, drawn) for each in u]).sum(0)
+        # Through logarithms, so that candidates whose sample underflows to zero are not lost for ever.
+        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), S)
+        batch.put(self.d_, self.correct * d_on_S + (1 - self.correct) * own)
+        batch.put(self.w_, F.posterior(u[0], S))
+        return (
+            self.reconstruction_weight * self._reconstruction(batch, d)
+            + self.divergence_weight * divergence
+            + self.inference_weight * inference
+            + self.classifier_weight * classifier
+        )
+
+    def _reconstruction(self, batch: Batch, d: Tensor) -> Tensor:
+        """How badly d explains the features, the candidate sets and the neighbours of the batch."""
+        x = batch.x.flatten(d.dim() - 1)
+        features = (self.decoder_(d) - x).square().mean(-1)
+        target = batch.candidates.to(d.dtype)
+        # The released code takes the distribution for logits; so does this.
+        sets = binary_cross_entropy_with_logits(d, target, reduction="none").mean(-1)
+        similarity = (d @ d.mT).sigmoid().softmax(-1)  # (..., B, B)
+        graph = (similarity - adjacency(batch.take(self.neighbours_), batch.index).to(d.dtype)).square().mean(-1)
+        loss: Tensor = self.feature_weight * features + self.set_weight * sets + graph
+        return loss
+
+
+def nearest_neighbours(x: Tensor, k: int) -> Tensor:
+    """Return the numbers (..., N, k) of the k nearest other rows of x (..., N, F)."""
+    rows = torch.arange(x.shape[-2], device=x.device)
+    found = []
+    for block in torch.split(rows, _ROWS_AT_ONCE):
+        distance = torch.cdist(x[..., block, :], x)  # (..., block, N)
+        found.append(distance.masked_fill(block[:, None] == rows, float("inf")).topk(k, largest=False).indices)
+    return torch.cat(found, -2)
+
+
+def adjacency(neighbours: Tensor, index: Tensor) -> Tensor:
+    """Return the block (..., B, B) of the row-normalised graph: 1/(k + 1) for a row itself and its k neighbours."""
+    linked = (neighbours.unsqueeze(-1) == index[..., None, None, :]).any(-2)  # (..., B, B)
+    itself = torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
+    return (linked | itself) / (neighbours.shape[-1] + 1)

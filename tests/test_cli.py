@@ -1,0 +1,399 @@
+"""The command line: real commands on real files, and one line for everything that can be wrong."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
+
+import oneof
+from oneof.cli import app
+
+RESULTS = ["label", "probability", "margin"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fail(*arguments):
+    """Run a command that must fail, and return its one line."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def in_a_process(*arguments, **options):
+    command = [sys.executable, "-m", "oneof.cli", *map(str, arguments)]
+    environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
+
+
+@pytest.fixture(scope="session")
+def iris(tmp_path_factory):
+    """Iris as CSV, TSV, Parquet with lists, and npz with a matrix: the same candidate sets in each."""
+    folder = tmp_path_factory.mktemp("iris")
+    x, y = load_iris(return_X_y=True)
+    names = load_iris().target_names
+    candidates = np.eye(3, dtype=bool)[y]
+    candidates[::3, 1] = True
+    sets = [names[row].tolist() for row in candidates]
+    frame = pd.DataFrame(x, columns=["a", "b", "c", "d"])
+    frame["tall"] = frame["a"] > 6
+    frame.insert(0, "plant", [f"{i:03}" for i in range(len(x))])
+    frame["truth"], frame["number"] = names[y], y
+    frame.assign(candidates=["|".join(each) for each in sets]).to_csv(folder / "t.csv", index=False)
+    frame.assign(candidates=["|".join(each) for each in sets]).to_csv(folder / "t.tsv", index=False, sep="\t")
+    frame.assign(candidates=sets).to_parquet(folder / "t.parquet")
+    np.savez(
+        folder / "t.npz", x=x, candidates=candidates, classes=names, truth=names[y], plant=frame["plant"].tolist()
+    )
+    return folder
+
+
+COLUMNS = ["--id", "plant", "--drop", "truth", "--drop", "number"]
+TINY = ["--set", "epochs=3", "--set", "network=linear", "--quiet"]
+
+
+@pytest.fixture(scope="session")
+def model(iris):
+    path = iris / "model"
+    succeed("fit", iris / "t.csv", "--separator", "|", *COLUMNS, *TINY, "--out", path)
+    return path
+
+
+@pytest.fixture
+def work(iris, model, tmp_path):
+    """A folder with a table and a model of its own."""
+    for name in ("t.csv", "model"):
+        shutil.copy(iris / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "out"),
+    [
+        ("t.csv", [*COLUMNS, "--separator", "|"], "o.csv"),
+        ("t.tsv", [*COLUMNS, "--separator", "|"], "o.tsv"),
+        ("t.parquet", COLUMNS, "o.parquet"),
+        ("t.npz", [], "o.csv.gz"),
+    ],
+)
+def test_round_trip(iris, tmp_path, name, options, out):
+    table, model, out = iris / name, tmp_path / "model", tmp_path / out
+    separator = options[-2:] if "--separator" in options else []
+    result = succeed("fit", table, "--candidates", "candidates", *options, *TINY, "--out", model)
+    features = 4 if name == "t.npz" else 5
+    assert f"150 rows, {features} features, 3 classes, 1.22 candidates in a set on average" in result.stdout
+    assert str(model) in result.stdout
+    assert result.stderr == ""
+    fitted = oneof.load_model(model)
+    assert fitted.epochs == 3
+    assert fitted.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+    def read():
+        if out.suffix == ".parquet":
+            return pd.read_parquet(out)
+        return pd.read_csv(out, sep="\t" if out.suffix == ".tsv" else ",", dtype={"plant": str})
+
+    succeed("predict", model, table, "--id", "plant", "--out", out)
+    predicted = read()
+    assert list(predicted) == ["plant", "prediction", "probability"]
+    assert predicted["plant"].tolist() == [f"{i:03}" for i in range(150)]
+    assert set(predicted["prediction"]) <= set(fitted.classes_)
+    assert predicted["probability"].between(1 / 3, 1).all()
+    truth = load_iris().target_names[load_iris().target]
+    accuracy = f"{(predicted['prediction'] == truth).mean():.4f}"
+
+    result = succeed("score", model, table, "--labels", "truth")
+    assert f"approximated accuracy  {accuracy}  (every row has one label: this is the accuracy)" in result.stdout
+    assert f"covering rate          {accuracy}" in result.stdout
+    result = succeed("score", model, table, "--labels", "candidates", *separator)
+    assert "(on plain labels it is the accuracy)" in result.stdout
+
+    succeed("disambiguate", model, table, *separator, "--out", out)
+    plain = read()
+    assert list(plain) == ["row", "candidates", *RESULTS]
+    assert plain["row"].tolist() == list(range(150))
+    for given, label in zip(plain["candidates"], plain["label"], strict=True):
+        assert label in (given.split("|") if isinstance(given, str) else given)
+    succeed("disambiguate", model, table, *separator, "--out", out, "--id", "plant", "--sort", "margin")
+    by_margin = read()
+    assert list(by_margin) == ["plant", "candidates", *RESULTS]
+    assert by_margin["margin"].is_monotonic_increasing
+    again = by_margin.sort_values("plant", ignore_index=True)
+    pd.testing.assert_frame_equal(again[RESULTS], plain[RESULTS])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["model", out.name])
+
+
+def test_images_in_an_npz(tmp_path):
+    x = np.random.default_rng(0).integers(0, 255, (20, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "t.npz", x=x, candidates=np.eye(3)[np.arange(20) % 3])
+    succeed("fit", tmp_path / "t.npz", "--set", "epochs=1", "--method", "cc", "--out", tmp_path / "m", "--quiet")
+    succeed("predict", tmp_path / "m", tmp_path / "t.npz", "--out", tmp_path / "p.csv")
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    assert list(predicted) == ["prediction", "probability"]
+    assert set(predicted["prediction"]) <= {0, 1, 2}
+
+
+def test_numbers_are_class_names_of_either_kind(iris, tmp_path):
+    frame = pd.read_csv(iris / "t.csv")[["a", "b", "c", "d", "number"]]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for kind, classes in {"csv": ["0", "1", "2"], "parquet": [0, 1, 2]}.items():
+        model = tmp_path / f"{kind}.model"
+        succeed("fit", tmp_path / f"t.{kind}", "--candidates", "number", *TINY, "--out", model)
+        assert oneof.load_model(model).classes_.tolist() == classes
+        scores = {
+            succeed("score", model, tmp_path / name, "--labels", "number").stdout
+            for name in ("t.csv", "t.parquet")
+        }
+        assert len(scores) == 1
+
+
+def test_extra_columns_are_ignored_and_order_does_not_matter(work):
+    frame = pd.read_csv(work / "t.csv")
+    shuffled = frame[["d", "c", "tall", "b", "a"]].assign(more=1.0, note="text")
+    shuffled.to_csv(work / "u.csv", index=False)
+    for name in "t", "u":
+        result = succeed("predict", work / "model", work / f"{name}.csv", "--out", work / f"{name}.out.csv")
+        assert result.stderr == ""
+    assert (work / "t.out.csv").read_bytes() == (work / "u.out.csv").read_bytes()
+
+
+def test_same_seed_same_model(work):
+    options = ["--separator", "|", *COLUMNS, *TINY]
+    for name, seed in (("1", 0), ("2", 0), ("3", 7)):
+        succeed("fit", work / "t.csv", *options, "--seed", seed, "--out", work / name)
+    assert (work / "1").read_bytes() == (work / "2").read_bytes() == (work / "model").read_bytes()
+    assert (work / "3").read_bytes() != (work / "1").read_bytes()
+
+
+def test_settings_are_literals_or_plain_strings(work):
+    texts = [
+        "lr=1e-2",
+        "patience=None",
+        "views=jitter",
+        "objective=ml",
+        "network='mlp'",
+        "epochs= 2",
+        "batch_size=50",
+    ]
+    settings = [part for text in texts for part in ("--set", text)]
+    succeed("fit", work / "t.csv", "--separator", "|", *COLUMNS, *settings, "--quiet", "--out", work / "m")
+    model = oneof.load_model(work / "m")
+    assert (model.lr, model.patience, model.views, model.objective) == (0.01, None, "jitter", "ml")
+    assert (model.network, model.epochs, model.batch_size) == ("mlp", 2, 50)
+
+
+def test_progress_goes_to_standard_error_unless_quiet(work):
+    options = ["fit", work / "t.csv", "--separator", "|", *COLUMNS, "--out", work / "m", "--set", "epochs=2"]
+    loud, quiet = succeed(*options), succeed(*options, "--quiet")
+    assert "IDGP  epoch 2/2  loss" in loud.stderr
+    assert "epoch" not in loud.stdout
+    assert quiet.stderr == ""
+    assert quiet.stdout == loud.stdout
+
+
+def test_hint_when_cells_look_like_sets(work):
+    result = succeed("fit", work / "t.csv", *COLUMNS, *TINY, "--out", work / "m")
+    assert result.stderr == (
+        "hint: cells of 'candidates' such as 'setosa|versicolor' count as one label each; "
+        "pass --separator '|' to split them\n"
+    )
+    (work / "u.csv").write_text("a,y\n" + "1,x;y\n2,z\n3,x;y\n" * 5)
+    result = succeed("fit", work / "u.csv", "--candidates", "y", *TINY, "--out", work / "m")
+    assert "pass --separator ';' to split them" in result.stderr
+    # Now 'x;y' is a class of the model, so nothing looks odd.
+    assert succeed("score", work / "m", work / "u.csv", "--labels", "y").stderr == ""
+
+
+def test_warnings_are_one_line(work, iris):
+    np.savez(work / "t.npz", x=np.zeros((2, 5)))
+    result = succeed("predict", work / "model", work / "t.npz", "--out", work / "o.csv")
+    assert result.stderr.startswith("warning: X does not have valid feature names")
+    assert result.stderr.count("\n") == 1
+
+
+def test_methods_version_and_help():
+    result = succeed("methods")
+    for name, method in oneof.METHODS.items():
+        assert f"{name} " in result.stdout
+        assert method.__doc__.splitlines()[0] in result.stdout
+    lines = succeed("methods", "IDGP").stdout.splitlines()
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+    assert shown["lr"] == f"{oneof.IDGP().lr} a number > 0"
+    assert shown["alternate"] == "'simultaneous' one of ['simultaneous', 'sequential']"
+    assert shown["network"].startswith("'auto' one of ['auto', ")
+    assert shown["random_state"] == "None see --seed of oneof fit"
+    assert succeed("--version").stdout == f"oneof {oneof.__version__}\n"
+    assert "disambiguate" in succeed().stdout
+    for command in ("fit", "predict", "score", "disambiguate", "methods", "demo"):
+        assert "Usage" in succeed(command, "--help").stdout
+    assert "--json" in succeed("demo", "--help").stdout
+
+
+FIT = ["fit", "t.csv", "--separator", "|", *COLUMNS, *TINY, "--out", "out"]
+PREDICT = ["predict", "model", "t.csv", "--out", "out.csv"]
+SCORE = ["score", "model", "t.csv", "--labels", "truth"]
+DISAMBIGUATE = ["disambiguate", "model", "t.csv", "--separator", "|", "--out", "out.csv"]
+
+
+def swap(command, **places):
+    """Replace arguments by what stands for them: ``t_csv="no.csv"``."""
+    return [places.get(argument.replace(".", "_"), argument) for argument in command]
+
+
+WRONG = {
+    "missing table": (swap(FIT, t_csv="no.csv"), "there is no file 'no.csv'; check the path of the table"),
+    "missing model": (swap(PREDICT, model="no"), "there is no file 'no'"),
+    "damaged model": (swap(PREDICT, model="t.csv"), "'t.csv' is damaged or is no safetensors file"),
+    "cut model": (swap(PREDICT, model="cut"), "'cut' is damaged or is no safetensors file"),
+    "model as table": (swap(PREDICT, t_csv="model"), "'model' must end in .csv"),
+    "unreadable table": (swap(FIT, t_csv="bad.csv"), "'bad.csv' cannot be read ("),
+    "binary table": (swap(SCORE, t_csv="bad.parquet"), "'bad.parquet' cannot be read ("),
+    "empty file": (swap(FIT, t_csv="void.csv"), "'void.csv' cannot be read (No columns to parse"),
+    "empty table": (swap(FIT, t_csv="empty.csv"), "'empty.csv' has no rows"),
+    "no folder": (swap(FIT, out="no/out"), "the folder 'no' does not exist; create it first"),
+    "no folder to predict": (swap(PREDICT, out_csv="no/o.csv"), "the folder 'no' does not exist"),
+    "folder as target": (swap(FIT, out="."), "'.' is a folder"),
+    "unknown format": (swap(PREDICT, out_csv="o.xlsx"), "'o.xlsx' must end in .csv, .csv.gz, .tsv"),
+    "target is the table": (swap(FIT, out="./t.csv"), "'t.csv' is an input and would be overwritten"),
+    "target is the input": (swap(DISAMBIGUATE, out_csv="t.csv"), "'t.csv' is an input"),
+    "missing candidates": (
+        [*FIT, "--candidates", "candidate"],
+        "'t.csv' has no column 'candidate'; did you mean 'candidates'?",
+    ),
+    "missing labels": (swap(SCORE, truth="zzz"), "has no column 'zzz'; there are 'plant', 'a', 'b'"),
+    "missing id": ([*PREDICT, "--id", "plants"], "has no column 'plants'; did you mean 'plant'?"),
+    "missing drop": ([*FIT, "--drop", "numbr"], "has no column 'numbr'; did you mean 'number'?"),
+    "id hides a result": ([*DISAMBIGUATE, "--id", "candidates"], "'candidates' has the name of a result"),
+    "missing features": (swap(PREDICT, t_csv="few.csv"), "lacks the columns 'b', 'c' that the model"),
+    "text as feature": (
+        swap(FIT, truth="number"),
+        "the columns 'truth' hold no numbers (such as 'setosa'), but features must; turn them into numbers, or "
+        "fit with --drop or --id",
+    ),
+    "gaps": (swap(FIT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
+    "gaps to predict": (swap(PREDICT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
+    "empty set": (swap(FIT, t_csv="unlabelled.csv"), "the candidate set is empty in row 5"),
+    "strangers": (swap(SCORE, truth="plant"), "names unknown labels ('000', '001'"),
+    "no separator": ([*FIT, "--separator", ""], "--separator is '', but must have a character"),
+    "unknown method": (
+        [*FIT, "--method", "idpg"],
+        f"'idpg' is no method; choose one of {', '.join(oneof.METHODS)}",
+    ),
+    "methods of unknown": (["methods", "zzz"], f"'zzz' is no method; choose one of {', '.join(oneof.METHODS)}"),
+    "close setting": ([*FIT, "--set", "warmup=3"], "IDGP has no setting 'warmup'; did you mean 'warm_up'"),
+    "unknown setting": ([*FIT, "--set", "zzz=3"], "IDGP has no setting 'zzz'; there are 'network', 'epochs'"),
+    "setting without value": ([*FIT, "--set", "lr"], "--set 'lr' has no value; write it as NAME=VALUE"),
+    "setting of an option": ([*FIT, "--set", "device=cpu"], "has an option of its own; use --device"),
+    "wrong setting": ([*FIT, "--set", "lr=fast"], "lr of IDGP is 'fast', but must be a number > 0"),
+    "odd setting": ([*FIT, "--set", "lr={[]: 1}"], "lr of IDGP is '{[]: 1}', but must be"),
+    "network by name only": ([*FIT, "--set", "network=5"], "network is 5, but must be one of ['auto', 'linear'"),
+    "wrong device": ([*FIT, "--device", "abacus"], "device is 'abacus', but must be 'auto', 'cpu'"),
+    "wrong seed": ([*FIT, "--seed", "-1"], "Seed must be between 0 and"),
+    "seed in words": ([*FIT, "--seed", "many"], "Invalid value for '--seed'"),
+    "wrong order": ([*DISAMBIGUATE, "--sort", "size"], "'size' is not one of 'margin'"),
+    "no target": (FIT[:-2], "Missing option '--out'. (see root fit --help)"),
+    "no command": (["fot"], "No such command 'fot'"),
+    "no such option": (["--colour"], "No such option: --colour"),
+}
+
+
+def make_wrong_files(folder: Path) -> None:
+    frame = pd.read_csv(folder / "t.csv", dtype={"plant": str})
+    (folder / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (folder / "bad.parquet").write_bytes(b"PAR1\x1b[31mnonsense\r\n")
+    (folder / "void.csv").write_text("")
+    (folder / "cut").write_bytes((folder / "model").read_bytes()[:500])
+    frame.iloc[:0].to_csv(folder / "empty.csv", index=False)
+    frame.drop(columns=["b", "c"]).to_csv(folder / "few.csv", index=False)
+    frame.assign(b=frame["b"].where(~frame.index.isin([3, 7]))).to_csv(folder / "gaps.csv", index=False)
+    unlabelled = frame.assign(candidates=frame["candidates"].where(frame.index != 5, " | "))
+    unlabelled.to_csv(folder / "unlabelled.csv", index=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("command", "message"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_input_is_one_line_and_touches_no_file(work, monkeypatch, command, message):
+    make_wrong_files(work)
+    (work / "out").write_text("precious")
+    (work / "out.csv").write_text("precious")
+    monkeypatch.chdir(work)
+    before = contents(work)
+    assert message in fail(*command)
+    assert contents(work) == before
+
+
+def test_a_model_that_cannot_be_saved_is_one_line(work, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left\non device")
+
+    monkeypatch.setattr("safetensors.torch.save", full)
+    monkeypatch.chdir(work)
+    (work / "out").write_text("precious")
+    before = contents(work)
+    assert fail(*FIT) == "error: [Errno 28] No space left on device\n"
+    assert contents(work) == before
+
+
+def test_targets_are_checked_before_the_table_is_read(work, monkeypatch):
+    monkeypatch.setattr("oneof.tables.read_table", lambda *_: pytest.fail("the table was read"))
+    monkeypatch.chdir(work)
+    for command in ([*FIT, "--set", "lr=0"], swap(FIT, out="no/out"), swap(PREDICT, out_csv="no/o.csv")):
+        fail(*command)
+
+
+def test_a_pipe_gets_plain_text(work):
+    result = in_a_process(*FIT[:-3], "--out", "new", cwd=work)
+    assert result.returncode == 0, result.stderr
+    assert "epoch 3/3" in result.stderr
+    assert "model written to new" in result.stdout
+    for character in "\x1b\r\x08":
+        assert character not in result.stdout + result.stderr
+
+
+def test_an_error_in_a_process_is_one_line(work):
+    make_wrong_files(work)
+    result = in_a_process(*swap(PREDICT, t_csv="bad.parquet"), cwd=work)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: 'bad.parquet' cannot be read")
+    assert result.stderr.count("\n") == 1
+    assert "\x1b" not in result.stderr
+    assert not list(work.glob("out.csv*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals differ")
+def test_ctrl_c_is_no_traceback(work):
+    command = [sys.executable, "-m", "oneof.cli", *FIT[:-3], "--set", "epochs=2000", "--out", "new"]
+    with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert "epoch 200/2000" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert not list(work.glob("new*"))

@@ -1,0 +1,260 @@
+"""Tables: every format is read and written, and what is wrong with a file is one sentence."""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oneof import encode
+from oneof.tables import (
+    alternatives,
+    check_target,
+    label_sets,
+    named_features,
+    numeric_features,
+    read_table,
+    write_table,
+)
+
+FRAME = pd.DataFrame({"id": ["007", "008"], "a": [1.5, 2.0], "b": [True, False], "s": ["x|y", "NA"]})
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.tsv.gz", "T.CSV", "t.parquet"])
+def test_what_is_written_is_read_back(tmp_path, name):
+    write_table(FRAME, tmp_path / name)
+    table = read_table(tmp_path / name, ["s", "id"])
+    assert table.columns.to_dict("list") == {"s": ["x|y", "NA"], "id": ["007", "008"]}
+    features = numeric_features(table, ["s", "id"])
+    assert features.to_dict("list") == {"a": [1.5, 2.0], "b": [1.0, 0.0]}
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
+def test_gzip_is_gzip_and_the_same_every_time(tmp_path):
+    write_table(FRAME, tmp_path / "t.csv.gz")
+    first = (tmp_path / "t.csv.gz").read_bytes()
+    assert gzip.decompress(first).startswith(b"id,a,b,s")
+    assert int.from_bytes(first[4:8], "little") == 1  # the time stamp
+    write_table(FRAME, tmp_path / "t.csv.gz")
+    assert (tmp_path / "t.csv.gz").read_bytes() == first
+
+
+def test_lists_stay_lists_in_parquet_and_are_joined_in_text(tmp_path):
+    frame = pd.DataFrame({"s": [["x", "y"], ["z"]], "n": [np.array([1, 2]), np.array([3])]})
+    write_table(frame, tmp_path / "t.parquet")
+    write_table(frame, tmp_path / "t.csv")
+    table = read_table(tmp_path / "t.parquet", ["s", "n"])
+    assert label_sets(table.columns["s"]) == [["x", "y"], ["z"]]
+    assert label_sets(table.columns["n"]) == [[1, 2], [3]]
+    assert (tmp_path / "t.csv").read_text() == "s,n\nx|y,1|2\nz,3\n"
+
+
+def test_a_named_index_of_parquet_is_an_id_but_no_feature(tmp_path):
+    pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 8], name="key")).to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", ["key"])
+    assert table.columns["key"].tolist() == [7, 8]
+    assert list(numeric_features(table)) == ["a"]
+
+
+def test_gaps_become_nan_whatever_the_column(tmp_path):
+    csv = written(tmp_path, "t.csv", "i,f,b\n1,,True\n,2.5,\n")
+    assert np.isnan(numeric_features(read_table(csv))).to_numpy().tolist() == [[0, 1, 0], [1, 0, 1]]
+    nullable = pd.DataFrame({"i": pd.array([1, None], "Int64"), "b": pd.array([None, True], "boolean")})
+    nullable.to_parquet(tmp_path / "t.parquet")
+    features = numeric_features(read_table(tmp_path / "t.parquet"))
+    assert np.isnan(features).to_numpy().tolist() == [[0, 1], [1, 0]]
+
+
+def test_npz_with_and_without_class_names(tmp_path):
+    x, matrix = np.zeros((2, 3)), np.array([[1, 0, 1], [0, 1, 0]])
+    np.savez(tmp_path / "t.npz", x=x, candidates=matrix, classes=["p", "q", "r"], plain=["p", "q"])
+    table = read_table(tmp_path / "t.npz", ["candidates", "plain"])
+    assert table.rows.shape == (2, 3)
+    assert label_sets(table.columns["candidates"]) == [["p", "r"], ["q"]]
+    assert label_sets(table.columns["plain"]) == ["p", "q"]
+    assert named_features(table, ["any"]) is table.rows
+    np.savez(tmp_path / "t.npz", x=np.zeros((2, 4, 4, 1)), candidates=matrix)
+    table = read_table(tmp_path / "t.npz", ["candidates"])
+    assert numeric_features(table).shape == (2, 4, 4, 1)
+    assert label_sets(table.columns["candidates"]) == [[0, 2], [1]]
+
+
+def test_columns_of_a_model_by_name_in_its_order(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "b,text,a\n1,x,2\n"))
+    assert named_features(table, ["a", "b"]).to_dict("list") == {"a": [2.0], "b": [1.0]}
+    with pytest.raises(ValueError, match=r"lacks the columns 'c', 'd' that the model was fitted on; add them"):
+        named_features(table, ["a", "c", "d"])
+    with pytest.raises(ValueError, match=r"columns 'text' hold no numbers \(such as 'x'\)"):
+        named_features(table, ["text"])
+
+
+def test_label_sets_of_strings():
+    cells = pd.Series(["a | b", " c ", "|"])
+    assert label_sets(cells, "|") == [["a", "b"], ["c"], []]
+    assert label_sets(pd.Series([" c ", " "])) == ["c", None]
+    with pytest.raises(ValueError, match="--separator is '', but must have a character"):
+        label_sets(cells, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "expected"),
+    [
+        ([3, 1], ["1", "3"], ["3", "1"]),
+        ([3.0, 1.0], ["1", "3"], ["3", "1"]),
+        ([[3, 1], [1]], ["1", "3"], [["3", "1"], ["1"]]),
+        (["3", "1"], [1, 3], [3, 1]),
+        (["3", "one"], [1, 3], [3, "one"]),
+        ([1.5], ["1", "3"], [1.5]),
+    ],
+)
+def test_labels_are_written_as_the_classes_are(cells, classes, expected):
+    found = label_sets(pd.Series(cells), classes=np.array(classes))
+    assert found == expected
+    assert [type(cell) for cell in found] == [type(cell) for cell in expected]
+
+
+def test_labels_of_pandas_strings_are_encoded(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "a,s\n1,x|y\n2,y\n"), ["s"])
+    candidates, classes = encode(label_sets(table.columns["s"], "|"))
+    assert candidates.tolist() == [[True, True], [False, True]]
+    assert classes.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.xls", b"", r"must end in .csv, .*parquet or .npz; rename or convert"),
+        ("t.csv", b"", r"cannot be read \(No columns to parse from file\)"),
+        ("t.csv", b"a,b\n", r"has no rows, but at least one is needed; fill the table"),
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", r"cannot be read \(.*line 3, saw 3\)"),
+        ("t.csv", b"a,b\n1,2,3\n1,2,3\n", r"cannot be read \(Length of header"),
+        ("t.csv", b"a,\xe9\n1,2\n", r"cannot be read \('utf-8' codec"),
+        ("t.csv.gz", b"a,b\n1,2\n", r"cannot be read \(Not a gzipped file"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9], r"cannot be read \(Compressed file ended"),
+        ("t.parquet", b"nonsense", r"cannot be read"),
+        ("t.npz", b"nonsense", r"cannot be read \(it is no zip archive\)"),
+    ],
+)
+def test_damaged_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_table(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_archive_is_no_traceback(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.zeros((50, 3)), candidates=np.ones((50, 2)))
+    content = bytearray((tmp_path / "t.npz").read_bytes())
+    content[200:260] = b"\0" * 60
+    content[50:90] = b"\0" * 40
+    (tmp_path / "t.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_table(tmp_path / "t.npz", ["candidates"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": np.zeros(2)}, "has no column 'x'"),
+        ({"x": np.zeros((2, 2))}, "has no column 's'"),
+        ({"x": np.zeros(2), "s": np.zeros(2)}, r"array x of .* has shape \(2,\), but must be a table"),
+        ({"x": np.zeros((2, 2)), "s": np.zeros(3)}, r"'s' of .* has shape \(3,\), but x has 2 rows"),
+        ({"x": np.zeros((2, 2)), "s": np.array(0)}, r"'s' of .* has shape \(\), but x has 2 rows"),
+        ({"x": np.zeros((2, 2)), "s": np.array([[0, 2], [1, 0]])}, "values such as 2"),
+        ({"x": np.zeros((2, 2)), "s": np.eye(2), "classes": ["a"]}, "classes has 1 names and y has 2 columns"),
+        ({"x": np.zeros((0, 2)), "s": np.zeros((0, 2))}, "has no rows"),
+        ({"x": np.array([[None, 1]]), "s": np.zeros(1)}, r"cannot be read \(Object arrays cannot be loaded"),
+    ],
+)
+def test_arrays_that_are_no_table(tmp_path, arrays, message):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.npz", ["s"])
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file '.*t\.csv'; check the path"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "f.csv").mkdir()
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_table(tmp_path / "f.csv")
+
+
+def test_missing_column_with_close_matches(tmp_path):
+    path = written(tmp_path, "t.csv", "a,candidates\n1,x\n")
+    with pytest.raises(ValueError, match=r"has no column 'candidate'; did you mean 'candidates'\?"):
+        read_table(path, ["candidate"])
+    with pytest.raises(ValueError, match=r"has no column 'zzz'; there are 'a', 'candidates'"):
+        read_table(path, ["zzz"])
+
+
+def test_columns_that_are_no_features(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "a,city,day\n1,Rome,2020-01-01\n"))
+    with pytest.raises(ValueError, match=r"'city', 'day' hold no numbers \(such as 'Rome'\).*--drop or --id"):
+        numeric_features(table)
+    assert list(numeric_features(table, ["city", "day"])) == ["a"]
+    row_numbers = read_table(written(tmp_path, "u.csv", ",a\n0,1\n"))
+    with pytest.raises(ValueError, match=r"has a column without a name.*--drop 'Unnamed: 0'"):
+        numeric_features(row_numbers)
+
+
+def test_parquet_with_a_column_twice(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = pyarrow.table([pyarrow.array([1]), pyarrow.array([2])], names=["a", "a"])
+    pyarrow.parquet.write_table(columns, tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for action in (read_table, check_target, lambda path: write_table(FRAME, path)):
+        with pytest.raises(ValueError, match=r"needs pyarrow, which is missing; pip install oneof\[parquet\]"):
+            action(tmp_path / "t.parquet")
+
+
+def test_targets_are_checked_before_any_work(tmp_path, monkeypatch):
+    path = written(tmp_path, "t.csv", "a\n1\n")
+    check_target(tmp_path / "new.csv", [path, tmp_path / "absent"])
+    check_target(tmp_path / "model", table=False)
+    with pytest.raises(ValueError, match=r"must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet"):
+        check_target(tmp_path / "t.npz")
+    with pytest.raises(ValueError, match="is an input and would be overwritten"):
+        check_target(tmp_path / "." / "t.csv", [path])
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*nowhere' does not exist; create it first"):
+        check_target(tmp_path / "nowhere" / "t.csv")
+    with pytest.raises(IsADirectoryError, match="is a folder, but a file is to be written"):
+        check_target(tmp_path, table=False)
+    assert list(tmp_path.iterdir()) == [path]
+
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(OSError, match=r"cannot be written to \(Permission denied\); choose another"):
+        check_target(tmp_path / "t.csv")
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path):
+    path = written(tmp_path, "t.parquet", "old")
+    with pytest.raises(ValueError, match="Conversion failed"):
+        write_table(pd.DataFrame({"a": [["x"], 1]}), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_alternatives():
+    assert alternatives("lrr", ["lr", "epochs"]) == "did you mean 'lr'?"
+    assert alternatives("zzz", ["lr", "epochs"]) == "there are 'lr', 'epochs'"
+    assert alternatives("zzz", [f"column{i}" for i in range(12)]).endswith("'column9', ... (12 in all)")
