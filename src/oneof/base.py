@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import fields
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -85,6 +85,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     threads: int | None = count(None)
     checkpoint: str | PathLike[str] | None = None
     verbose: int = count(0, ">= 0")
+
+    needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
 
     # --- what a method may redefine -----------------------------------------------------------------------
 
@@ -182,6 +184,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Fit; ``on_epoch`` is called after every epoch, for curves that must not steer the training."""
         check(self)
+        self._check_views()
         x = check_rows(self, X, fitting=True)
         self.input_shape_ = image_shape(x)
         self.n_features_in_ = int(np.prod(x.shape[1:]))
@@ -263,6 +266,16 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _check_rows(self, X: Any) -> Array:
         check_is_fitted(self)
         return check_rows(self, X, fitting=False)
+
+    def _check_views(self) -> None:
+        if self.needs_views and self.views is None:
+            from oneof.methods import METHODS
+
+            others = [name for name, method in METHODS.items() if not method.needs_views]
+            raise ValueError(
+                f"views is None, but {type(self).__name__} compares several views of each example; set "
+                f"views='jitter' for tables, or use one of {others}"
+            )
 
     def _check_sets(self, y: Any, rows: int) -> Array:
         """Return candidate sets as a boolean matrix over ``classes_``."""

@@ -25,6 +25,10 @@ class PRODEN(PartialLabelClassifier):
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
+        """Return the losses of a batch."""
+        return self.identify(batch)
+
+    def identify(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its weights from the first view."""
         logits = [self.network_(x) for x in batch.views]  # each (..., B, K)
         w = batch.take(self.w_)

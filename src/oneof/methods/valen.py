@@ -93,7 +93,7 @@ class VALEN(PRODEN):
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh O and D."""
         if batch.epoch < self.warm_up:
-            return super().step(batch)
+            return self.identify(batch)
         S = batch.candidates
         u = [self.network_(x) for x in batch.views]
         e = [self.inference_network_(x) for x in batch.views]
@@ -137,7 +137,7 @@ def nearest_neighbours(x: Tensor, k: int) -> Tensor:
 
 
 def adjacency(neighbours: Tensor, index: Tensor) -> Tensor:
-    """Return the block (..., B, B) of the row-normalised graph: 1/(k + 1) for a row itself and its k neighbours."""
+    """Return the block (..., B, B) of the row-normalised graph: 1/(k + 1) for a row and its k neighbours."""
     linked = (neighbours.unsqueeze(-1) == index[..., None, None, :]).any(-2)  # (..., B, B)
     itself = torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
     return (linked | itself) / (neighbours.shape[-1] + 1)
