@@ -1,12 +1,20 @@
-"""Small problems that the tests share."""
+"""Small problems that the tests share, and all methods in a form that runs on tables."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
+from oneof import METHODS
 from oneof.engine import Data
 from oneof.features import Scaler
+
+# Views where a method needs them; a queue that small problems fill.
+NEEDS = {"plcr": {"views": "jitter"}, "pico": {"views": "jitter", "queue_size": 64}}
+MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
+every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,9 @@ import pytest
 import torch
 
 import oneof
-from oneof import METHODS, checkpoint, storage
+from conftest import MEMBERS, every_method
+from oneof import checkpoint, storage
 from oneof.engine import seed_for
-
-methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def weights(model):
@@ -29,7 +28,7 @@ def assert_same(first, second):
         assert torch.equal(tensor, second[name]), name
 
 
-@methods
+@every_method
 @pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_same_seed_same_bits(method, network, digits):
     X, S, _ = digits
@@ -82,7 +81,7 @@ def test_own_networks_and_lenet_keep_torchs_threads(digits):
     assert seen == [before]
 
 
-@methods
+@every_method
 def test_validation_keeps_the_best_epoch_and_patience_stops(method, digits):
     X, S, y = digits
     scores = []
@@ -96,7 +95,7 @@ def test_validation_keeps_the_best_epoch_and_patience_stops(method, digits):
     assert model.score(X_val, y_val) == pytest.approx(max(curve))
 
 
-@methods
+@every_method
 def test_validation_fraction_holds_rows_out(method, digits):
     X, S, _ = digits
     model = method(epochs=2, validation_fraction=0.25, random_state=0).fit(X[:200], S[:200])
@@ -139,11 +138,14 @@ def test_precision(precision, digits):
 # --- checkpoints ------------------------------------------------------------------------------------------
 
 FITS = {
-    **{name: (method, {}) for name, method in METHODS.items()},
+    **{name: (method, {}) for name, method in MEMBERS.items()},
     "idgp with views": (oneof.IDGP, {"views": "jitter"}),
     "idgp released": (oneof.IDGP, {"objective": "released", "warm_up": 2}),
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential", "m": 0.5, "warm_up": 2}),
-    "lenet": (oneof.PRODEN, {"network": "lenet"}),
+    "valen after its warm-up": (oneof.VALEN, {"warm_up": 2}),
+    "lenet": (oneof.RC, {"network": "lenet"}),
+    "lenet and a graph": (oneof.VALEN, {"network": "lenet", "warm_up": 2}),
+    "lenet and a queue": (oneof.PiCO, {"network": "lenet", "views": "jitter", "queue_size": 250}),
 }
 
 

@@ -14,19 +14,24 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oneof
-from oneof import METHODS
+from conftest import MEMBERS, every_method
+from oneof import PLCR, VALEN, PiCO
 
 # float64, because a check demands that repeated and weighted rows agree to 1e-7
 SETTINGS = {"epochs": 30, "precision": "fp64", "device": "cpu"}
-methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+# These draw noise for every row, or compare the rows of a batch: a row of weight two is not two rows.
+ROWS_MEET = {"check_sample_weight_equivalence_on_dense_data": "a weight of two cannot imitate two rows that meet"}
 
 
-@parametrize_with_checks([method(**SETTINGS) for method in METHODS.values()])
+@parametrize_with_checks(
+    [method(**SETTINGS) for method in MEMBERS.values()],
+    expected_failed_checks=lambda estimator: ROWS_MEET if isinstance(estimator, PLCR | PiCO | VALEN) else {},
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@methods
+@every_method
 def test_pickle_and_clone(method, blobs):
     X, S, _ = blobs
     model = method(epochs=3, random_state=0).fit(X, S)
@@ -38,7 +43,7 @@ def test_pickle_and_clone(method, blobs):
     assert np.array_equal(fresh.fit(X, S).predict_proba(X), model.predict_proba(X))
 
 
-@methods
+@every_method
 def test_pipeline_cross_validation_and_grid_search(method, blobs):
     X, S, y = blobs
     pipeline = make_pipeline(MinMaxScaler(), method(epochs=20, random_state=0))
@@ -60,7 +65,7 @@ def test_lists_in_cross_validation_name_encode(blobs):
     assert classes.tolist() == [0, 1, 2, 9]
 
 
-@methods
+@every_method
 def test_every_form_of_x_and_y(method, blobs):
     X, S, _ = blobs
     X = X.astype(np.float32)
@@ -81,7 +86,7 @@ def test_every_form_of_x_and_y(method, blobs):
         fitted.predict(frame.rename(columns={"a": "z"}))
 
 
-@methods
+@every_method
 def test_class_names_survive(method, blobs):
     X, S, y = blobs
     names = np.array(["cat", "cow", "dog"])

@@ -43,6 +43,7 @@ class VALEN(PRODEN):
         Whether the inference network starts from the classifier's first weights or from the warmed ones.
     """
 
+    lr: float = number(0.03, "> 0")  # five losses add up: at the common 0.1 the inference network diverges
     warm_up: int = count(10, ">= 0")
     reconstruction_weight: float = number(1.0, ">= 0")
     divergence_weight: float = number(0.1, ">= 0")
