@@ -11,6 +11,9 @@ from oneof import METHODS
 from oneof.engine import Data
 from oneof.features import Scaler
 
+# The tests themselves run side by side: networks that take several threads would fight over the cores.
+torch.set_num_threads(1)
+
 # Views where a method needs them; a queue that small problems fill.
 NEEDS = {"plcr": {"views": "jitter"}, "pico": {"views": "jitter", "queue_size": 64}}
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}

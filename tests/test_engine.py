@@ -75,10 +75,14 @@ def test_threads_are_set_inside_and_restored(network, threads, inside, blobs):
 def test_own_networks_and_lenet_keep_torchs_threads(digits):
     X, S, _ = digits
     before = torch.get_num_threads()
-    seen = []
-    images = X[:40].reshape(-1, 8, 8)
-    oneof.CC(epochs=1)._fit(images, S[:40], on_epoch=lambda _: seen.append(torch.get_num_threads()))
-    assert seen == [before]
+    torch.set_num_threads(3)
+    try:
+        seen = []
+        images = X[:40].reshape(-1, 8, 8)
+        oneof.CC(epochs=1)._fit(images, S[:40], on_epoch=lambda _: seen.append(torch.get_num_threads()))
+        assert seen == [3]
+    finally:
+        torch.set_num_threads(before)
 
 
 @every_method
