@@ -98,7 +98,7 @@ class PiCO(PRODEN):
         else:
             nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)
             phi = self._phi(batch.epoch)
-            w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1])
+            w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
             contrastive = self._label_contrast(q, k, queue, pseudo, labels)
         return F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive

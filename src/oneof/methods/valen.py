@@ -31,6 +31,9 @@ class VALEN(PRODEN):
     row-normalised graph of each row and its k nearest neighbours. O is the classifier's own distribution on S and
     D = correct * d + (1 - correct) * O, d restricted to S, both as they were at the previous visit.
 
+    The one optimiser goes on from the warm-up with its momentum, where the released code makes a new one; the
+    warm-up takes the mean over views, the rest their sum; features for the graph are taken in evaluation mode.
+
     Parameters
     ----------
     warm_up : int
