@@ -1,10 +1,9 @@
 """What a step of every method costs, relative to a step of CC: ``python benchmarks/cost.py``.
 
 Each method is fitted for a few epochs on random rows, on one CPU thread; only the epochs count, and methods with
-phases are measured after their warm-up. Time is the processor's, not the clock's. Methods are interleaved, CC comes
-three times in every repeat, and a ratio is the median over repeats of the ratios within a repeat: other work on the
-machine then does less harm.
-Prints Markdown tables and writes benchmarks/results/cost.json.
+phases are measured after their warm-up. Time is the processor's, not the clock's. Methods are interleaved, CC is
+measured three times in every repeat, and a ratio is the median over repeats of the ratios within a repeat: other
+work on the machine then does less harm. Prints Markdown tables and writes benchmarks/results/cost.json.
 """
 
 import json
@@ -38,7 +37,7 @@ class Problem(NamedTuple):
 
 PROBLEMS = [
     Problem("table 1200 x 64, mlp", (1200, 64), "mlp", 8, 9),
-    Problem("images 600 x 28 x 28, lenet", (600, 28, 28), "lenet", 1, 5),
+    Problem("images 600 x 28 x 28, lenet", (600, 28, 28), "lenet", 1, 4),
 ]
 
 
