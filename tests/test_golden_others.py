@@ -18,7 +18,7 @@ from conftest import make_data
 from oneof import functional as F
 from oneof import networks
 from oneof.engine import Batch, losses_of, make_batch
-from oneof.methods.valen import adjacency, nearest_neighbours
+from oneof.functional import adjacency, nearest_neighbours
 from test_golden import (
     D,
     K,
@@ -554,7 +554,7 @@ def test_pico_prototypes_in_closed_form_equal_the_loop(p, classes):
     for _ in range(3):
         q = torch.randn(17, 5, generator=generator, dtype=torch.float64)
         labels = torch.randint(classes, (17,), generator=generator)
-        model._move_prototypes(q, labels)
+        model.prototypes_.copy_(F.moved_prototypes(model.prototypes_, q, labels, model.prototype_momentum))
         for i in range(17):
             expected[labels[i]] = p * expected[labels[i]] + (1 - p) * q[i]
         for j in range(6):

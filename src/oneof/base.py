@@ -1,7 +1,6 @@
 """PartialLabelClassifier: what every method shares. A method adds its own `start` and `step`."""
 
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from dataclasses import fields
 from functools import partial
 from os import PathLike
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
 
 from oneof import functional as F
 from oneof import networks
@@ -26,6 +25,7 @@ from oneof.labels import check_learnable, check_same_rows, encode
 from oneof.metrics import approximated_accuracy
 from oneof.models import save_model
 from oneof.progress import Progress
+from oneof.state import Learned
 
 _ROWS_AT_ONCE = 4096  # in prediction
 _NO_TRACE = ("verbose", "checkpoint", "device", "threads")  # fields that leave the learned function alone
@@ -40,7 +40,7 @@ class Disambiguation(NamedTuple):
 
 
 @hyperparameters
-class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class: learns a classifier from candidate label sets.
 
     Parameters
@@ -244,23 +244,6 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         network = networks.build(self.network, data.shape, outputs, self.precision == "bf16")
         return network.to(data.weight.device, data.dtype)
 
-    def modules(self) -> list[nn.Module]:
-        """Return every network that `start` made."""
-        return [value for value in vars(self).values() if isinstance(value, nn.Module)]
-
-    def weights(self) -> dict[str, Tensor]:
-        """Return the weights and running averages of every network, by name; they share memory with it."""
-        return {
-            f"{name}.{key}": tensor
-            for name, module in vars(self).items()
-            if isinstance(module, nn.Module)
-            for key, tensor in module.state_dict().items()
-        }
-
-    def learned(self) -> dict[str, Tensor]:
-        """Return all that training changes: weights and label tables, by name."""
-        return self.weights() | {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
-
     # --- checks -------------------------------------------------------------------------------------------
 
     def _check_rows(self, X: Any) -> Array:
@@ -355,20 +338,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return 1
         return self.threads
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle networks and tables as they are on a CPU, so that any machine can load them."""
-        state: dict[str, Any] = super().__getstate__().copy()
-        return {key: _on_cpu(value) for key, value in state.items()}
-
 
 def describe(value: Any) -> str:
     """Name a network factory or a random state."""
     return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
-
-
-def _on_cpu(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.cpu()
-    if isinstance(value, nn.Module) and any(p.device.type != "cpu" for p in value.parameters()):
-        return deepcopy(value).cpu()
-    return value

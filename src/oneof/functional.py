@@ -11,9 +11,10 @@ from math import log, log1p
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, normalize, one_hot
 
 _MINUS_INFINITY = float("-inf")
+_ROWS_AT_ONCE = 512  # of a distance matrix, which is never whole
 
 
 def candidate_nll(logits: Tensor, candidates: Tensor) -> Tensor:
@@ -179,6 +180,60 @@ def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Te
     """Weights alpha-hat - 1 and beta-hat - 1 of Eq. 11, scaled so that the two of a label sum to one."""
     odds = log_positive - log_negative
     return odds.sigmoid().nan_to_num(0.0), (-odds).sigmoid().nan_to_num(0.0)
+
+
+# --- PiCO: embeddings of unit length ----------------------------------------------------------------------
+
+
+def instance_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: each q (..., B, E) against its own k, with the queue (..., Q, E) as the others."""
+    logits = torch.cat([(q * k).sum(-1, keepdim=True), q @ queue.mT], -1) / temperature
+    return -logits.log_softmax(-1)[..., 0]
+
+
+def label_contrast(
+    q: Tensor, k: Tensor, queue: Tensor, labels: Tensor, queue_labels: Tensor, temperature: float
+) -> Tensor:
+    """Minus the mean log-probability that q_i picks an embedding with its label, itself left out."""
+    everything = torch.cat([q, k, queue], -2)
+    every_label = torch.cat([labels, labels, queue_labels], -1)
+    itself = torch.eye(q.shape[-2], everything.shape[-2], dtype=torch.bool, device=q.device)
+    logits = (q @ everything.mT / temperature).masked_fill(itself, _MINUS_INFINITY)
+    positive = (labels.unsqueeze(-1) == every_label.unsqueeze(-2)) & ~itself
+    log_p = logits.log_softmax(-1).masked_fill(~positive, 0.0)
+    return -log_p.sum(-1) / positive.sum(-1)
+
+
+def moved_prototypes(prototypes: Tensor, q: Tensor, labels: Tensor, momentum: float) -> Tensor:
+    """Prototypes (..., K, E) after each sample in turn has moved that of its class, in closed form.
+
+    With m samples q_1..q_m of a class in order: ``P <- p^m P + (1 - p) sum_i p^(m - i) q_i``, then unit length.
+    """
+    member = one_hot(labels, prototypes.shape[-2]).to(q.dtype)  # (..., B, K)
+    later = (member.flip(-2).cumsum(-2).flip(-2) - member) * member  # same-class samples still to come
+    weight = (1 - momentum) * momentum**later * member
+    kept = momentum ** member.sum(-2).unsqueeze(-1)  # (..., K, 1)
+    return normalize(kept * prototypes + weight.mT @ q, dim=-1)
+
+
+# --- VALEN: the graph of neighbours -----------------------------------------------------------------------
+
+
+def nearest_neighbours(x: Tensor, k: int) -> Tensor:
+    """Numbers (..., N, k) of the k nearest other rows of x (..., N, F)."""
+    rows = torch.arange(x.shape[-2], device=x.device)
+    found = []
+    for block in torch.split(rows, _ROWS_AT_ONCE):
+        distance = torch.cdist(x[..., block, :], x)  # (..., block, N)
+        found.append(distance.masked_fill(block[:, None] == rows, -_MINUS_INFINITY).topk(k, largest=False).indices)
+    return torch.cat(found, -2)
+
+
+def adjacency(neighbours: Tensor, index: Tensor) -> Tensor:
+    """Block (..., B, B) of the row-normalised graph: 1/(k + 1) for a row and its k neighbours."""
+    linked = (neighbours.unsqueeze(-1) == index[..., None, None, :]).any(-2)  # (..., B, B)
+    itself = torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
+    return (linked | itself) / (neighbours.shape[-1] + 1)
 
 
 def _among(candidates: Tensor, values: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """PiCO: contrastive label disambiguation."""
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from oneof import functional as F
-from oneof.engine import Batch, Data
+from oneof.engine import Batch, Data, evaluating
 from oneof.hyperparameters import count, hyperparameters, number
 from oneof.methods.proden import PRODEN
 from oneof.networks import Network
@@ -67,11 +68,8 @@ class PiCO(PRODEN):
 
     def _new_projection(self, data: Data) -> nn.Module:
         """Make a head with one hidden layer of the size of the features."""
-        with torch.no_grad():
-            self.network_.eval()
-            shape = data.shape
-            rows = torch.zeros(2, *shape, dtype=data.dtype, device=data.weight.device)
-            size = self.network_.features(rows).shape[-1]
+        with evaluating([self.network_]):
+            size = self.network_.features(data.weight.new_zeros(1, *data.shape)).shape[-1]
         head = nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, self.embedding_size))
         return head.to(data.weight.device, data.dtype)
 
@@ -80,28 +78,26 @@ class PiCO(PRODEN):
         parameters = [*self.network_.parameters(), *self.projection_.parameters()]
         return [{"params": parameters, "weight_decay": self.weight_decay}]
 
-    def step(self, batch: Batch) -> Tensor:
-        """Return the losses of a batch; refresh w, prototypes, queue and the moving average before."""
-        S = batch.candidates
+    def step(self, batch: Batch) -> Iterator[Tensor]:
+        """Yield the losses of a batch; w, prototypes and moving average are refreshed before, the queue after."""
+        S, w = batch.candidates, batch.take(self.w_)
         u, q = self._embed(self.network_, self.projection_, batch.views[0])
         pseudo = F.posterior(u.detach(), S).argmax(-1)  # (..., B)
         similarity = q.detach() @ self.prototypes_.mT  # (..., B, K), by the prototypes before this batch
-        self._move_prototypes(q.detach(), pseudo)
+        self.prototypes_.copy_(F.moved_prototypes(self.prototypes_, q.detach(), pseudo, self.prototype_momentum))
         self._move_encoder()
         with torch.no_grad():
             k = self._embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
-        queue, labels = self.queue_.clone(), self.queue_labels_.clone()
-        self._enqueue(k, pseudo)
-        w = batch.take(self.w_)
         if batch.epoch < self.prototype_start:
-            contrastive = self._instance_contrast(q, k, queue)
+            contrastive = F.instance_contrast(q, k, self.queue_, self.temperature)
         else:
             nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)
             phi = self._phi(batch.epoch)
             w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
-            contrastive = self._label_contrast(q, k, queue, pseudo, labels)
-        return F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+            contrastive = F.label_contrast(q, k, self.queue_, pseudo, self.queue_labels_, self.temperature)
+        yield F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+        self._enqueue(k, pseudo)
 
     def _phi(self, epoch: int) -> float:
         """The share of w that is kept: 0.99 in the first epoch, then set at the end of each epoch."""
@@ -115,18 +111,6 @@ class PiCO(PRODEN):
         features = network.features(x)
         outputs: Tensor = network.head(features)
         return outputs, normalize(projection(features), dim=-1)
-
-    def _move_prototypes(self, q: Tensor, labels: Tensor) -> None:
-        """Move the prototype of each sample's class, one sample after the other, in closed form.
-
-        With m samples q_1..q_m of a class in order: ``P <- p^m P + (1 - p) sum_i p^(m - i) q_i``.
-        """
-        p = self.prototype_momentum
-        member = one_hot(labels, self.prototypes_.shape[-2]).to(q.dtype)  # (..., B, K)
-        later = (member.flip(-2).cumsum(-2).flip(-2) - member) * member  # same-class samples still to come
-        weight = (1 - p) * p**later * member
-        kept = p ** member.sum(-2).unsqueeze(-1)  # (..., K, 1)
-        self.prototypes_.copy_(normalize(kept * self.prototypes_ + weight.mT @ q, dim=-1))
 
     @torch.no_grad()
     def _move_encoder(self) -> None:
@@ -143,18 +127,3 @@ class PiCO(PRODEN):
         self.queue_.index_copy_(-2, places, k)
         self.queue_labels_.index_copy_(-1, places, labels)
         self.pointer_.copy_((self.pointer_ + size) % length)
-
-    def _instance_contrast(self, q: Tensor, k: Tensor, queue: Tensor) -> Tensor:
-        """InfoNCE: q against its own k, with the queue as the others."""
-        logits = torch.cat([(q * k).sum(-1, keepdim=True), q @ queue.mT], -1) / self.temperature
-        return -logits.log_softmax(-1)[..., 0]
-
-    def _label_contrast(self, q: Tensor, k: Tensor, queue: Tensor, labels: Tensor, queue_labels: Tensor) -> Tensor:
-        """Draw q_i to all embeddings with its label, itself left out."""
-        everything = torch.cat([q, k, queue], -2)
-        every_label = torch.cat([labels, labels, queue_labels], -1)
-        itself = torch.eye(q.shape[-2], everything.shape[-2], dtype=torch.bool, device=q.device)
-        logits = (q @ everything.mT / self.temperature).masked_fill(itself, float("-inf"))
-        positive = (labels.unsqueeze(-1) == every_label.unsqueeze(-2)) & ~itself
-        log_p = logits.log_softmax(-1).masked_fill(~positive, 0.0)
-        return -log_p.sum(-1) / positive.sum(-1)

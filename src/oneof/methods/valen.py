@@ -12,7 +12,7 @@ from oneof.engine import Batch, Data, evaluating
 from oneof.hyperparameters import choice, count, hyperparameters, number
 from oneof.methods.proden import PRODEN
 
-_ROWS_AT_ONCE = 512  # of the distance matrix, which is never whole
+_ROWS_AT_ONCE = 512  # whose features are computed
 
 
 @hyperparameters
@@ -92,7 +92,7 @@ class VALEN(PRODEN):
             with evaluating([self.network_]):
                 blocks = torch.split(data.x, _ROWS_AT_ONCE)
                 x = torch.cat([self.network_.features(data.scaler.load(b, data.dtype)) for b in blocks])
-        self.neighbours_.copy_(nearest_neighbours(x, self.neighbours_.shape[-1]))
+        self.neighbours_.copy_(F.nearest_neighbours(x, self.neighbours_.shape[-1]))
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh O and D."""
@@ -125,23 +125,6 @@ class VALEN(PRODEN):
         # The released code takes the distribution for logits; so does this.
         sets = binary_cross_entropy_with_logits(d, target, reduction="none").mean(-1)
         similarity = (d @ d.mT).sigmoid().softmax(-1)  # (..., B, B)
-        graph = (similarity - adjacency(batch.take(self.neighbours_), batch.index).to(d.dtype)).square().mean(-1)
+        graph = (similarity - F.adjacency(batch.take(self.neighbours_), batch.index).to(d.dtype)).square().mean(-1)
         loss: Tensor = self.feature_weight * features + self.set_weight * sets + graph
         return loss
-
-
-def nearest_neighbours(x: Tensor, k: int) -> Tensor:
-    """Return the numbers (..., N, k) of the k nearest other rows of x (..., N, F)."""
-    rows = torch.arange(x.shape[-2], device=x.device)
-    found = []
-    for block in torch.split(rows, _ROWS_AT_ONCE):
-        distance = torch.cdist(x[..., block, :], x)  # (..., block, N)
-        found.append(distance.masked_fill(block[:, None] == rows, float("inf")).topk(k, largest=False).indices)
-    return torch.cat(found, -2)
-
-
-def adjacency(neighbours: Tensor, index: Tensor) -> Tensor:
-    """Return the block (..., B, B) of the row-normalised graph: 1/(k + 1) for a row and its k neighbours."""
-    linked = (neighbours.unsqueeze(-1) == index[..., None, None, :]).any(-2)  # (..., B, B)
-    itself = torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
-    return (linked | itself) / (neighbours.shape[-1] + 1)

@@ -1,0 +1,40 @@
+"""What training changes: the networks and label tables that a method sets on itself, by name."""
+
+from copy import deepcopy
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Learned:
+    """Finds every tensor and module among the attributes, so that no method has to list its own."""
+
+    def modules(self) -> list[nn.Module]:
+        """Return every network that `start` made."""
+        return [value for value in vars(self).values() if isinstance(value, nn.Module)]
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights and running averages of every network, by name; they share memory with it."""
+        return {
+            f"{name}.{key}": tensor
+            for name, module in vars(self).items()
+            if isinstance(module, nn.Module)
+            for key, tensor in module.state_dict().items()
+        }
+
+    def learned(self) -> dict[str, Tensor]:
+        """Return all that training changes: weights and label tables, by name."""
+        return self.weights() | {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle networks and tables as they are on a CPU, so that any machine can load them."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]  # scikit-learn's
+        return {key: _on_cpu(value) for key, value in state.items()}
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.cpu()
+    if isinstance(value, nn.Module) and any(p.device.type != "cpu" for p in value.parameters()):
+        return deepcopy(value).cpu()
+    return value
