@@ -142,6 +142,29 @@ def test_round_trip(iris, tmp_path, name, options, out):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["model", out.name])
 
 
+@pytest.mark.parametrize("method", oneof.METHODS)
+def test_every_method_fits_a_csv(iris, tmp_path, method):
+    views = ["--set", "views=jitter"] if oneof.METHODS[method].needs_views else []
+    options = [
+        "--separator",
+        "|",
+        *COLUMNS,
+        "--method",
+        method,
+        "--set",
+        "epochs=12",
+        *views,
+        "--out",
+        tmp_path / "m",
+    ]
+    succeed("fit", iris / "t.csv", *options)
+    line = succeed("score", tmp_path / "m", iris / "t.csv", "--labels", "truth").stdout.splitlines()[0]
+    assert float(line.split()[2]) > 0.5
+    if views:
+        plain = ["--separator", "|", *COLUMNS, "--method", method, "--out", tmp_path / "n"]
+        assert "use one of ['idgp', 'valen'" in fail("fit", iris / "t.csv", *plain)
+
+
 def test_images_in_an_npz(tmp_path):
     x = np.random.default_rng(0).integers(0, 255, (20, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "t.npz", x=x, candidates=np.eye(3)[np.arange(20) % 3])

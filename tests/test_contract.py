@@ -248,3 +248,36 @@ def test_own_network_and_views(method, blobs):
     model = method(**settings).fit(X, S)
     assert model.score(X, y) > 0.9
     assert np.array_equal(model.predict_proba(X), method(**settings).fit(X, S).predict_proba(X))
+
+
+@pytest.mark.parametrize("objective", ["map", "uniform"])
+def test_idgp_cuts_negative_prior_weights_and_says_so_once(objective, blobs, tmp_path, recwarn):
+    X, S, y = blobs
+    with pytest.warns(UserWarning, match="b is 0.2: below 1 the prior weights") as caught:
+        model = oneof.IDGP(objective=objective, b=0.2, a=0.1, epochs=25, random_state=0).fit(X, S)
+    assert len(caught) == 1
+    assert np.isfinite(model.history_["loss"]).all()
+    assert model.score(X, y) > 0.9
+    model.save(tmp_path / "m")
+    recwarn.clear()
+    oneof.load_model(tmp_path / "m").predict(X)
+    assert not recwarn.list
+
+
+def test_idgp_snapshots_are_written_once_and_carry_no_gradient():
+    """Rows that an epoch leaves out are taken at their next visit; what is taken stays."""
+    data = make_data()
+    model = started(oneof.IDGP, data, warm_up=0, m=0.5, d=0.5)
+    for index in (torch.arange(6), torch.arange(6), torch.arange(12)):  # rows 6 to 11 come late
+        before = model.u_.clone(), model.v_.clone(), model.u_taken_.clone()
+        for loss in losses_of(model.step(take(data, index, 0))):
+            assert not model.u_.requires_grad
+            assert not model.w_.requires_grad
+            torch.autograd.grad(loss.sum(), model.network_.parameters())
+        with torch.no_grad():
+            model.network_.head.bias += torch.randn(5, dtype=torch.float64)  # another step, other outputs
+        taken = before[2][:, 0]
+        assert torch.equal(model.u_[taken], before[0][taken])
+        assert torch.equal(model.v_[taken], before[1][taken])
+    assert model.u_taken_.all()
+    assert model.v_taken_.all()

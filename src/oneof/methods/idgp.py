@@ -1,5 +1,6 @@
 """IDGP: the decompositional generation process."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,6 +91,14 @@ class IDGP(PartialLabelClassifier):
         self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): g's output at epoch q
         self.u_taken_ = torch.zeros_like(data.candidates[..., :1])  # (N, 1): whether the snapshot is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
+
+    def start_epoch(self, epoch: int, data: Data) -> None:
+        """Warn, once a fit, of a prior that is not what Eq. 6 says."""
+        if epoch == 0 and self.b < 1 and self.objective in ("map", "uniform"):
+            warnings.warn(
+                f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
+                stacklevel=2,
+            )
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
