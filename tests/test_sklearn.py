@@ -164,6 +164,8 @@ def test_wrong_parameters_are_named(parameter, value, expectation, blobs):
     ("settings", "message"),
     [
         ({"network": "vgg"}, "network is 'vgg' but must be one of"),
+        ({"network": 5}, "network is 5 but must be one of"),
+        ({"validation_fraction": 0.97}, "leaves 1 of 40 rows for training"),
         ({"network": "lenet"}, "needs images of at least 4 x 4"),
         ({"device": "tpu9"}, "device is 'tpu9', but must be"),
         ({"device": "cuda:99"}, "torch sees . GPUs"),

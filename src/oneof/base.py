@@ -224,6 +224,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         held_out = np.zeros(0, dtype=np.int64)
         if self.validation_fraction > 0:
             size = max(1, round(self.validation_fraction * len(x)))
+            if size > len(x) - 2:
+                raise ValueError(
+                    f"validation_fraction is {self.validation_fraction}, which leaves {len(x) - size} of {len(x)} "
+                    "rows for training, but at least 2 are needed; lower it"
+                )
             held_out = np.sort(np.random.default_rng(seed_for(seed, "split")).permutation(len(x))[:size])
         training = np.delete(np.arange(len(x)), held_out)
         if not weight[training].sum() > 0:

@@ -83,14 +83,13 @@ def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False
     """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp."""
     if network == "auto":
         network = "lenet" if len(shape) == 3 else "mlp"
-    if isinstance(network, str):
-        if network not in NETWORKS:
-            raise ValueError(
-                f"network is {network!r} but must be one of {['auto', *NETWORKS]} or a callable "
-                "(input_shape, outputs) -> torch.nn.Module"
-            )
-        network = NETWORKS[network]
-    module = network(shape, outputs)
+    factory = NETWORKS.get(network) if isinstance(network, str) else network
+    if not callable(factory):
+        raise ValueError(
+            f"network is {network!r} but must be one of {['auto', *NETWORKS]} or a callable "
+            "(input_shape, outputs) -> torch.nn.Module"
+        )
+    module = factory(shape, outputs)
     if not isinstance(module, Network):
         module = Network(module, nn.Identity())
     module.bf16 = bf16

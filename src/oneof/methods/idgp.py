@@ -144,8 +144,7 @@ class IDGP(PartialLabelClassifier):
 
         if self.alternate == "sequential" and self.objective != "uniform":
             yield loss([each.detach() for each in l], s)
-            with torch.no_grad():
-                s = [self._distractor_logits(self.distractor_network_(x), S) for x in batch.views]
+            s = [self._distractor_logits(self.distractor_network_.peek(x), S) for x in batch.views]
         yield loss(l, s)
 
     def _distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
