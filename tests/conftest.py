@@ -1,15 +1,21 @@
 """Small problems that the tests share, and all methods in a form that runs on tables."""
 
+import os
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from sklearn.datasets import load_digits
 
 from oneof import METHODS
 from oneof.engine import Data
 from oneof.features import Scaler
+
+# New examples on every run at a desk, the same ones where a run decides whether a change lands.
+settings.register_profile("oneof", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("oneof")
 
 # The tests themselves run side by side: networks that take several threads would fight over the cores.
 torch.set_num_threads(1)
