@@ -4,10 +4,13 @@
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 
 import torch
 from torch import Tensor, nn
+
+from oneof.convnets import resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -57,14 +60,25 @@ def mlp(shape: Shape, outputs: int) -> Network:
     return Network(body, nn.Linear(256, outputs))
 
 
+def mlp5(shape: Shape, outputs: int) -> Network:
+    """The five-layer network of PRODEN: 300, 301, 302 and 303 normalised, rectified units."""
+    widths = [prod(shape), 300, 301, 302, 303]
+    layers = [
+        layer
+        for inputs, width in pairwise(widths)
+        for layer in (nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width), nn.ReLU())
+    ]
+    network = Network(nn.Sequential(_flatten(shape), *layers), nn.Linear(303, outputs))
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(network.head.bias)  # type: ignore[arg-type]
+    return network
+
+
 def lenet(shape: Shape, outputs: int) -> Network:
     """The batch-normalised LeNet of the released IDGP code: 20 and 50 filters of 5 x 5, then 500 units."""
-    if len(shape) != 3 or min(shape[1:]) < 4:
-        raise ValueError(
-            f"the network 'lenet' needs images of at least 4 x 4 pixels but the input has shape {shape}; "
-            "pass X as (n, height, width) or (n, height, width, channels), or choose network='mlp'"
-        )
-    channels, height, width = shape
+    channels, height, width = _check_image("lenet", shape)
     body = nn.Sequential(
         *_convolution(channels, 20),
         *_convolution(20, 50),
@@ -76,7 +90,36 @@ def lenet(shape: Shape, outputs: int) -> Network:
     return Network(body, nn.Linear(500, outputs))
 
 
-NETWORKS: dict[str, Factory] = {"linear": linear, "mlp": mlp, "lenet": lenet}
+def resnet18(shape: Shape, outputs: int) -> Network:
+    """ResNet-18 with the stem for small images, as PiCO has it."""
+    return Network(resnet18_body(_check_image("resnet18", shape)[0]), nn.Linear(512, outputs))
+
+
+def resnet32(shape: Shape, outputs: int) -> Network:
+    """ResNet-32, the paper's network for CIFAR."""
+    return Network(resnet32_body(_check_image("resnet32", shape)[0]), nn.Linear(64, outputs))
+
+
+def wideresnet(shape: Shape, outputs: int) -> Network:
+    """WideResNet-34-10, as PLCR has it."""
+    return Network(wideresnet_body(_check_image("wideresnet", shape)[0]), nn.Linear(640, outputs))
+
+
+def resnext29(shape: Shape, outputs: int) -> Network:
+    """ResNeXt-29 16 x 64d, the annotator of CIFAR-100."""
+    return Network(resnext29_body(_check_image("resnext29", shape)[0]), nn.Linear(1024, outputs))
+
+
+NETWORKS: dict[str, Factory] = {
+    "linear": linear,
+    "mlp": mlp,
+    "mlp5": mlp5,
+    "lenet": lenet,
+    "resnet18": resnet18,
+    "resnet32": resnet32,
+    "wideresnet": wideresnet,
+    "resnext29": resnext29,
+}
 
 
 def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False) -> Network:
@@ -97,8 +140,18 @@ def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False
 
 
 def is_small(network: str | Factory, shape: Shape) -> bool:
-    """Tell whether one thread is faster than several: true of the linear and the one-hidden-layer network."""
-    return network in ("linear", "mlp") or (network == "auto" and len(shape) != 3)
+    """Tell whether one thread is faster than several: true of networks without convolutions."""
+    return network in ("linear", "mlp", "mlp5") or (network == "auto" and len(shape) != 3)
+
+
+def _check_image(name: str, shape: Shape) -> Shape:
+    """Refuse rows that are no images of at least 4 x 4 pixels."""
+    if len(shape) != 3 or min(shape[1:]) < 4:
+        raise ValueError(
+            f"the network {name!r} needs images of at least 4 x 4 pixels but the input has shape {shape}; "
+            "pass X as (n, height, width) or (n, height, width, channels), or choose network='mlp'"
+        )
+    return shape
 
 
 def _flatten(shape: Shape) -> nn.Module:
