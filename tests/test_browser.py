@@ -1,0 +1,137 @@
+"""The pages in a real browser: nothing runs, nothing is fetched, nothing overflows on a phone."""
+
+import shutil
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from oneof import demo
+from oneof.data.corrupt import hierarchical, uniform
+from oneof.demo_page import render as render_demo
+from oneof.inspection import inspect
+from oneof.inspection_page import render as render_inspection
+from test_inspection import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+DESKTOP, PHONE = 1200, 400
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Opened:
+    page: object
+    troubles: list = field(default_factory=list)  # whatever a quiet page does not do
+
+    def count(self, selector):
+        return self.page.locator(selector).count()
+
+    def overflow(self):
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """A function that opens a page, given as text, from a file, and notes all that it does beyond being shown."""
+    contexts = []
+
+    def open_text(text, width=DESKTOP, scheme="light"):
+        file = tmp_path / f"page{len(contexts)}.html"
+        file.write_text(text, encoding="utf-8")
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
+        opened = Opened(contexts[-1].new_page())
+        note = opened.troubles.append
+        opened.page.on("console", lambda message: note(f"console: {message.text}"))
+        opened.page.on("pageerror", lambda error: note(f"error: {error}"))
+        opened.page.on("dialog", lambda dialog: (note(f"dialog: {dialog.message}"), dialog.dismiss()))
+        opened.page.on("request", lambda request: request.url == file.as_uri() or note(f"request: {request.url}"))
+        opened.page.goto(file.as_uri())
+        return opened
+
+    yield open_text
+    for context in contexts:
+        context.close()
+
+
+def inspection_page(classes):
+    y = np.arange(20 * classes) % classes
+    return render_inspection(inspect(hierarchical(y, np.arange(classes) // 5, 0.5, seed=0), y=y), "sets.csv")
+
+
+def hostile_page():
+    y = np.arange(160) % 8
+    return render_inspection(inspect(uniform(y, 8, 0.3, seed=0), HOSTILE, y), HOSTILE[0])
+
+
+@pytest.fixture(scope="module")
+def pages(browser):
+    report = demo.experiment([0], 1, 1, lambda text: None)
+    return {
+        "inspection of 10": inspection_page(10),
+        "inspection of 200": inspection_page(200),
+        "inspection, hostile": hostile_page(),
+        "demo": render_demo(report),
+    }
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("name", ["inspection of 10", "inspection of 200", "inspection, hostile", "demo"])
+def test_pages_are_quiet_and_fit(open_page, pages, name, width):
+    opened = open_page(pages[name], width)
+    assert opened.page.locator("h1").is_visible()
+    assert opened.troubles == []
+    assert opened.overflow() == 0
+
+
+@pytest.mark.parametrize("name", ["inspection of 10", "demo"])
+def test_pages_have_a_dark_form(open_page, pages, name):
+    def brightness(scheme):
+        colour = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+        return sum(open_page(pages[name], scheme=scheme).page.evaluate(colour))
+
+    assert brightness("dark") < 200 < 600 < brightness("light")
+
+
+def test_troubles_are_noticed(open_page):
+    """The page that fails everything, so that the tests above can fail."""
+    opened = open_page("<h1>x</h1><script>alert(1); console.log(2)</script><img src=x><p style='width: 2000px'>x")
+    assert {trouble.partition(":")[0] for trouble in opened.troubles} == {"dialog", "console", "request"}
+    assert opened.overflow() > 0
+
+
+def test_heat_map_is_drawn_cell_by_cell(open_page, pages):
+    opened = open_page(pages["inspection of 10"])
+    cells = opened.page.locator(".map").first.locator("rect:not(.ground)")
+    assert cells.count() == 100
+    left, right = cells.nth(0).bounding_box(), cells.nth(1).bounding_box()
+    assert right["x"] == pytest.approx(left["x"] + left["width"])
+    assert right["y"] == pytest.approx(left["y"])
+    assert 20 < left["width"] == pytest.approx(left["height"])
+
+
+def test_wide_heat_map_scrolls_by_itself(open_page, pages):
+    frame = open_page(pages["inspection of 200"], PHONE).page.locator(".scroll").first
+    assert frame.evaluate("frame => frame.scrollWidth > frame.clientWidth")
+    frame.focus()
+    assert frame.evaluate("frame => document.activeElement === frame")
+
+
+def test_hostile_names_are_shown_and_do_not_run(open_page, pages):
+    opened = open_page(pages["inspection, hostile"])
+    assert opened.count("script") == opened.count("img") == opened.count("b") == 0
+    shown = opened.page.locator("th").all_inner_texts()
+    assert {"<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "\"'&amp;", "שלום עולם"} <= set(shown)
+    assert opened.page.locator("h1").inner_text() == "<script>alert(1)</script>"
