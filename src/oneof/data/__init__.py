@@ -1,1 +1,7 @@
-"""Data: ways of making candidate labels out of true ones."""
+"""Data sets: known ones by name, your own images, and candidate sets made from true labels."""
+
+from oneof.data.container import PartialLabels
+from oneof.data.files import describe_datasets, load_dataset
+from oneof.data.folder import decode_images, load_images
+
+__all__ = ["PartialLabels", "decode_images", "describe_datasets", "load_dataset", "load_images"]

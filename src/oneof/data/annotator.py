@@ -1,0 +1,104 @@
+"""The annotator: a clean classifier whose doubts decide which wrong labels join a candidate set.
+
+How long it is trained decides how hard the sets are: the doubts of a young annotator are look-alikes, those of an
+over-trained one are close to chance.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oneof.base import PartialLabelClassifier
+from oneof.engine import resolve_device
+from oneof.features import check_rows
+from oneof.hyperparameters import check, choice, count, number
+from oneof.methods.cc import CC
+from oneof.networks import NETWORKS
+
+VERSION = 1  # goes into the key of everything an annotator made; raise it when its numbers change
+_BATCH = 1024  # rows that share their statistics when mode is "batch"
+_MANY_CLASSES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotator:
+    """A classifier trained on true labels with cross-entropy, SGD and a cosine schedule.
+
+    Parameters
+    ----------
+    network : str, default="auto"
+        auto is the paper's choice: mlp5 for tables and gray images, resnet32 for colour images, resnext29 for
+        colour images of 100 classes or more.
+    epochs : int or None, default=None
+        None is 20 for tables and gray images and 50 for colour images.
+    lr, weight_decay, batch_size
+        Stochastic gradient descent with momentum 0.9; the learning rate falls to 0 along a cosine.
+    mode : {"eval", "batch"}, default="eval"
+        Whether batch normalisation uses what it learned, or the statistics of 1024 rows at a time as in the
+        released codes.
+    seed : int, default=0
+        Seed of weights and order.
+    """
+
+    network: str = choice("auto", *NETWORKS)
+    epochs: int | None = count(None)
+    lr: float = number(0.05, "> 0")
+    weight_decay: float = number(5e-4, ">= 0")
+    batch_size: int = count(256)
+    mode: str = choice("eval", "batch")
+    seed: int = count(0, ">= 0")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def resolve(self, x: NDArray[Any], n_classes: int) -> "Annotator":
+        """Return the annotator with network and epochs decided by the data."""
+        colour = x.ndim == 4 and x.shape[3] > 1
+        network, epochs = self.network, self.epochs
+        if network == "auto":
+            deep = "resnext29" if n_classes >= _MANY_CLASSES else "resnet32"
+            network = deep if colour else "mlp5"
+        if epochs is None:
+            epochs = 50 if colour else 20
+        return Annotator(**{**vars(self), "network": network, "epochs": epochs})
+
+    def train(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        n_classes: int,
+        device: str = "auto",
+        precision: str = "fp32",
+        verbose: int = 0,
+    ) -> PartialLabelClassifier:
+        """Fit on true labels: on sets of one, the loss of CC is the cross-entropy."""
+        decided = self.resolve(x, n_classes)
+        settings: dict[str, Any] = {
+            "network": decided.network,
+            "epochs": decided.epochs,
+            "batch_size": decided.batch_size,
+            "lr": decided.lr,
+            "weight_decay": decided.weight_decay,
+            "schedule": "cosine",
+            "random_state": decided.seed,
+            "device": device,
+            "precision": precision,
+            "verbose": verbose,
+        }
+        return CC(**settings).fit(x, np.eye(n_classes, dtype=bool)[y])
+
+    def scores(self, model: PartialLabelClassifier, x: NDArray[Any]) -> NDArray[Any]:
+        """Return the log-probabilities (n, K) of all rows."""
+        if self.mode == "eval":
+            return model.predict_log_proba(x)
+        rows = check_rows(model, x, fitting=False)
+        device = resolve_device(model.device)
+        network = model.network_.train()
+        parts = []
+        for part in np.array_split(rows, -(-len(rows) // _BATCH)):
+            stored = model.scaler_.store(part, torch.float32).to(device)
+            parts.append(network.peek(model.scaler_.load(stored, torch.float32)).log_softmax(-1).cpu().numpy())
+        return np.concatenate(parts)

@@ -1,0 +1,152 @@
+"""Rows and their candidate sets, checked once and then read-only."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from oneof.labels import encode
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialLabels:
+    """A data set with candidate labels.
+
+    Parameters
+    ----------
+    x : array of shape (n, features), (n, height, width) or (n, height, width, channels)
+        A table of floats, or images of bytes (uint8) or floats. It is not copied.
+    candidates : matrix of 0 and 1 of shape (n, K)
+        ``candidates[i, k]`` says whether class k may be the label of row i; no row is empty.
+    y : array of int of shape (n,), or None
+        The true class numbers, 0 to K - 1, where they are known: for evaluation only, they never reach ``fit``.
+    classes : sequence of K distinct strings or integers
+        The name of each class.
+    name : str
+        What the data set is called.
+
+    Notes
+    -----
+    The arrays are stored read-only. A true label may lie outside its candidates; see `coverage`.
+
+    Examples
+    --------
+    >>> data = PartialLabels(np.zeros((2, 3)), [[1, 1], [0, 1]], [0, 1], ["cat", "dog"], "pets")
+    >>> data
+    PartialLabels 'pets': 2 rows, 3 features, 2 classes, 1.50 candidates a row
+    >>> data.take([1]).candidates
+    array([[False,  True]])
+    """
+
+    x: NDArray[Any]
+    candidates: NDArray[np.bool_]
+    y: NDArray[np.int64] | None
+    classes: NDArray[Any]
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name is of type {type(self.name).__name__}, but must be a string: pass str(name)")
+        x = _checked_rows(self.x, self.name)
+        candidates, classes = _checked_candidates(self.candidates, self.classes, len(x), self.name)
+        y = None if self.y is None else _checked_truth(self.y, len(x), len(classes), self.name)
+        for field, array in {"x": x, "candidates": candidates, "y": y, "classes": classes}.items():
+            object.__setattr__(self, field, _read_only(array))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        row = " x ".join(map(str, self.x.shape[1:])) + (" features" if self.x.ndim == 2 else " pixels")
+        sizes = f"{len(self.classes)} classes, {self.candidates.sum() / len(self):.2f} candidates a row"
+        return f"PartialLabels {self.name!r}: {len(self)} rows, {row}, {sizes}"
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of rows whose true label is a candidate; None where the truth is not known."""
+        if self.y is None:
+            return None
+        return float(self.candidates[np.arange(len(self)), self.y].mean())
+
+    def take(self, rows: ArrayLike | slice) -> Self:
+        """Return the given rows: their numbers, a boolean mask or a slice."""
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+        try:
+            numbers = np.arange(len(self))[chosen]
+        except IndexError as error:
+            raise ValueError(
+                f"rows cannot be taken from {self.name!r} ({error}): pass numbers from 0 to {len(self) - 1}, "
+                f"a mask of {len(self)} booleans, or a slice"
+            ) from None
+        if numbers.ndim != 1 or not len(numbers):
+            raise ValueError(
+                f"rows has shape {numbers.shape}, but must name at least one row in one dimension: pass a list"
+            )
+        y = None if self.y is None else self.y[chosen]
+        return replace(self, x=self.x[chosen], candidates=self.candidates[chosen], y=y)
+
+    def with_candidates(self, candidates: Any) -> Self:
+        """Return the same rows with other candidate sets, a matrix of 0 and 1 of shape (n, K)."""
+        return replace(self, candidates=candidates)
+
+
+def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
+    """Return a table of floats, or images of bytes or floats."""
+    x: NDArray[Any] = np.asarray(rows)
+    is_table, is_images = x.ndim == 2, x.ndim in (3, 4)
+    if not ((is_table or is_images) and (x.dtype.kind == "f" or (is_images and x.dtype == np.uint8))):
+        raise ValueError(
+            f"x of {name!r} has shape {x.shape} and type {x.dtype}, but must be a table (n, features) of floats "
+            "or images (n, height, width[, channels]) of uint8 or floats: reshape or convert it"
+        )
+    if not x.size:
+        raise ValueError(f"x of {name!r} has shape {x.shape}, but must not be empty: pass at least one row")
+    return x
+
+
+def _checked_candidates(
+    candidates: Any, classes: Any, n: int, name: str
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return a boolean matrix (n, K) without empty rows, and K distinct names."""
+    matrix = candidates.toarray() if sparse.issparse(candidates) else np.asarray(candidates)
+    k = np.size(classes)
+    if matrix.shape != (n, k) or k < 2:
+        raise ValueError(
+            f"candidates of {name!r} has shape {matrix.shape}, but x has {n} rows and classes {k} names: pass one "
+            "row for each row of x and one column for each of at least two classes"
+        )
+    wrong = matrix[(matrix != 0) & (matrix != 1)]
+    if wrong.size:
+        raise ValueError(
+            f"candidates of {name!r} holds values such as {wrong[0]}, but may hold only 0 and 1: "
+            "turn class names into a matrix with oneof.encode"
+        )
+    return encode(matrix, classes)
+
+
+def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
+    """Return class numbers (n,)."""
+    y: NDArray[Any] = np.asarray(labels)
+    if y.shape != (n,) or y.dtype.kind not in "ui":
+        raise ValueError(
+            f"y of {name!r} has shape {y.shape} and type {y.dtype}, but must hold {n} integers, one class number "
+            "for each row of x: convert it, or pass None"
+        )
+    outside = y[(y < 0) | (y >= k)]
+    if outside.size:
+        raise ValueError(
+            f"y of {name!r} holds {outside[0]}, but must hold the numbers 0 to {k - 1} of the classes: "
+            "number the labels by their place in classes"
+        )
+    return y.astype(np.int64, copy=False)
+
+
+def _read_only(array: Any) -> Any:
+    """Return a view that cannot be written to; the caller's own array stays as it is."""
+    if array is None:
+        return None
+    view = array.view()
+    view.flags.writeable = False
+    return view

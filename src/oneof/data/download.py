@@ -1,0 +1,215 @@
+"""Downloads through pooch: files of known checksum only, whole or not at all."""
+
+import hashlib
+import shutil
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress as Bar
+
+from oneof.data.catalogue import Archive, Dataset, File
+from oneof.storage import replacing
+
+TIMEOUT = 30.0  # seconds in which a server must send something
+_CHUNK = 2**18
+
+
+def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
+    """Download missing files of a data set; an error says which file goes where and from where.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data set.
+    missing : sequence of File
+        Its files that are not there; at least one.
+    folder : Path
+        The folder under which the files go.
+    """
+    absent = f"there is no file {str(folder / missing[0].path)!r}"
+    if not missing[0].sha256:
+        raise FileNotFoundError(
+            f"{absent}, and it is not downloaded since no checksum of it is known; get it from {dataset.source} "
+            "and put it there"
+        )
+    try:
+        import pooch  # noqa: F401
+    except ImportError:
+        urls = dataset.archive.urls if dataset.archive else missing[0].urls
+        raise FileNotFoundError(
+            f"{absent}, and pooch, which downloads it, is missing; pip install oneof[data], or get the file from "
+            f"{' or '.join(urls)} and put it there"
+        ) from None
+    if dataset.archive:
+        _fetch_archive(dataset.archive, missing, folder)
+        return
+    for file in missing:
+        path = folder / file.path
+        _make_folder(path.parent)
+        with replacing(path) as part:
+            _try_all(file.urls, path, partial(_download, part=part, size=file.size, sha256=file.sha256))
+
+
+def digest(path: Path, algorithm: str) -> str:
+    """Return the checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def _fetch_archive(archive: Archive, missing: Sequence[File], folder: Path) -> None:
+    """Download an archive to a temporary folder and take the missing files out of it."""
+    _make_folder(folder)
+    with tempfile.TemporaryDirectory(prefix=".oneof-", dir=folder) as temporary:
+        part = Path(temporary) / "archive.tar.gz"
+
+        def attempt(url: str) -> None:
+            _download(url, part, archive.size, md5=archive.md5)
+            _unpack(part, missing, folder)
+
+        _try_all(archive.urls, folder / missing[0].path, attempt)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"the folder {str(folder)!r} for downloads cannot be made ({error.strerror}); pass another as root "
+            "or set ONEOF_DATA"
+        ) from None
+
+
+def _try_all(urls: Sequence[str], path: Path, attempt: Callable[[str], None]) -> None:
+    """Try one address after the other until one serves."""
+    failures = []
+    for url in urls:
+        try:
+            return attempt(url)
+        except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as error:
+            failures.append(f"{url}: {_reason(error)}")
+    raise FileNotFoundError(
+        f"there is no file {str(path)!r}, and its download failed ({'; '.join(failures)}); try again, or get it "
+        "elsewhere and put it there"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words why a download failed."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"{response.status_code} {response.reason}"
+    if "timed out" in str(error):
+        return f"no answer in {TIMEOUT:g} s"
+    words = {"ConnectionError": "no connection", "ChunkedEncodingError": "the connection broke"}
+    return words.get(type(error).__name__, " ".join(str(error).split()))
+
+
+def _download(url: str, part: Path, size: int, **checksum: str) -> None:
+    """Write what an address sends to a path; more than ``size`` bytes or another checksum are an error."""
+    import pooch
+
+    with Meter(f"{url.rsplit('/', 1)[-1]} from {url.split('/')[2]}", size) as meter:
+        download = pooch.HTTPDownloader(
+            progressbar=_Watch(part, size, meter),
+            chunk_size=_CHUNK,
+            timeout=TIMEOUT,
+            headers={"Accept-Encoding": "identity"},
+            hooks={"response": _take_as_it_comes},
+        )
+        download(url, str(part), None)
+    for algorithm, expected in checksum.items():
+        if (found := digest(part, algorithm)) != expected:
+            raise ValueError(f"it sends a file with the {algorithm} checksum {found}, not {expected}")
+
+
+def _take_as_it_comes(response: Any, **_: Any) -> None:
+    """Hide that some servers call the compression of a .gz file an encoding: it would be undone on the way."""
+    response.raw.headers.pop("Content-Encoding", None)
+
+
+class _Watch:
+    """The progress bar that pooch asks for; it also stops a server that sends more than was published."""
+
+    total = 0  # set by pooch, from headers that may lie
+
+    def __init__(self, part: Path, size: int, meter: "Meter") -> None:
+        self._part, self._size, self._meter = part, size, meter
+
+    def update(self, _: int) -> None:
+        """Look at what has arrived."""
+        done = self._part.stat().st_size
+        if done > self._size:
+            raise ValueError(f"it sends more than {self._size} bytes")
+        self._meter.show(done)
+
+    def reset(self) -> None:
+        """Do nothing: `update` looks at the file itself."""
+
+    def close(self) -> None:
+        """Do nothing: the meter is closed by its maker."""
+
+
+def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
+    """Take files out of an archive: regular members of just these names, with the published checksums."""
+    wanted = {file.path: file for file in files}
+    most = max(file.size for file in files)
+    with tarfile.open(archive, "r:gz") as tar:
+        for member in tar:
+            if member.size > most:
+                raise ValueError(f"{member.name!r} in the archive has {member.size} bytes, more than {most}")
+            if member.name not in wanted:
+                continue
+            file = wanted.pop(member.name)
+            content = tar.extractfile(member) if member.isreg() else None
+            if content is None:
+                raise ValueError(f"{member.name!r} in the archive is no regular file")
+            _make_folder((folder / file.path).parent)
+            with replacing(folder / file.path) as part:
+                with part.open("wb") as target:
+                    shutil.copyfileobj(content, target)
+                if (found := digest(part, "sha256")) != file.sha256:
+                    raise ValueError(f"{member.name!r} in the archive has the sha256 checksum {found}")
+            if not wanted:
+                return
+    raise ValueError(f"{next(iter(wanted))!r} is not in the archive")
+
+
+class Meter:
+    """How much of a whole is done, on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
+
+    def __init__(self, text: str, total: int, shown: bool = True) -> None:
+        self._text, self._total, self._shown = text, total, shown
+        self._tenths = 0
+        self._bar: Bar | None = None
+        # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
+        if shown and sys.stderr.isatty():
+            self._bar = Bar(console=Console(file=sys.stderr))
+            self._task = self._bar.add_task(escape(text), total=total)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, done: int) -> None:
+        """Show that ``done`` of the total are done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        elif self._shown and (tenths := 10 * done // self._total) > self._tenths:
+            self._tenths = tenths
+            print(f"{self._text}: {10 * tenths} %", file=sys.stderr, flush=True)

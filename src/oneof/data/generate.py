@@ -1,0 +1,204 @@
+"""Candidate sets for a data set: train the annotator where the process needs one, draw, and say what came out.
+
+Weights of annotators and finished matrices are kept in the cache folder under the hash of everything that can
+change them; a second call reads them back.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oneof import storage
+from oneof.base import PartialLabelClassifier
+from oneof.checkpoint import fingerprint
+from oneof.data import annotator as annotators
+from oneof.data import corrupt
+from oneof.data.annotator import Annotator
+from oneof.data.catalogue import CIFAR100_SUPERCLASSES
+from oneof.data.container import PartialLabels
+from oneof.data.files import cache_folder
+from oneof.models import load_model
+
+VERSION = 1  # goes into every key; raise it when the same settings give other sets
+WRONG_LABELS = 4.0  # rate * K of the instance-dependent process in the paper, for 10 classes and for 100
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Candidate sets and the manifest that says how they were made and what they are like."""
+
+    candidates: NDArray[np.bool_]
+    manifest: dict[str, Any]
+
+
+def generate(
+    data: PartialLabels,
+    process: str = "instance",
+    *,
+    seed: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    annotator: Annotator | None = None,
+    rows: NDArray[Any] | None = None,
+    test: PartialLabels | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+    cache: bool = True,
+    verbose: int = 0,
+) -> Generated:
+    """Make candidate sets for all rows of a data set out of its true labels.
+
+    Parameters
+    ----------
+    data : PartialLabels
+        Rows with true labels.
+    process : str, default="instance"
+        A name of `oneof.data.corrupt.PROCESSES`.
+    seed : int, default=0
+        Seed of the draws; the annotator has its own.
+    parameters : mapping, optional
+        Arguments of the process, such as ``{"rate": 0.4}``; without it, the rate of "instance" is 4 / K.
+    annotator : Annotator, optional
+        How the clean classifier is trained, for processes that ask the instance.
+    rows : array of int, optional
+        The rows on which the annotator is trained; by default all.
+    test : PartialLabels, optional
+        Rows on which the annotator's accuracy is told as well.
+    device, precision, verbose
+        As for every classifier of oneof.
+    cache : bool, default=True
+        Keep and reuse the annotator's weights and the sets.
+
+    Returns
+    -------
+    Generated
+    """
+    if data.y is None:
+        raise ValueError(f"the data set {data.name!r} has no true labels, but candidate sets are made of them")
+    asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
+    rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
+    decided = (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
+    settings = {
+        "version": VERSION,
+        "data": data.name,
+        "data_sha256": fingerprint(data.x, data.y),
+        "process": process,
+        "parameters": {name: _plain(value) for name, value in arguments.items()},
+        "seed": seed,
+        "annotator": asdict(decided) if decided else None,
+        "annotator_version": annotators.VERSION if decided else None,
+        "annotator_rows_sha256": fingerprint(rows) if decided else None,
+        "precision": precision if decided else None,
+        "test_sha256": fingerprint(test.x, test.y) if decided and test is not None else None,
+    }
+    path = cache_folder() / "candidates" / f"{_key(settings)}.safetensors" if cache else None
+    if path is not None and path.is_file():
+        return _read(path)
+    facts: dict[str, Any] = {}
+    if decided is not None:
+        model = _annotator_model(decided, data, rows, settings, device, precision, cache, verbose)
+        arguments["scores"] = decided.scores(model, data.x)
+        accuracy = _accuracy(arguments["scores"][rows], data.y[rows])
+        facts = {"annotator_train_accuracy": accuracy, "annotator_test_accuracy": None}
+        if test is not None and test.y is not None:
+            facts["annotator_test_accuracy"] = _accuracy(decided.scores(model, test.x), test.y)
+    candidates = corrupt.PROCESSES[process](data.y, **arguments, seed=seed)
+    facts |= corrupt.summary(candidates)
+    facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](data.y, **arguments))
+    manifest = {**settings, **facts, "sha256": sha256(np.packbits(candidates).tobytes()).hexdigest()}
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        storage.write(path, "candidates", {"candidates": torch.as_tensor(candidates)}, {"manifest": manifest})
+    return Generated(candidates, manifest)
+
+
+def asks_annotator(process: str) -> bool:
+    """Tell whether a process reads scores off the instance."""
+    if process not in corrupt.PROCESSES:
+        raise ValueError(f"process is {process!r}, but must be one of {', '.join(corrupt.PROCESSES)}")
+    return "scores" in inspect.signature(corrupt.PROCESSES[process]).parameters
+
+
+def parameters_of(process: str) -> list[str]:
+    """Return the names of what may be chosen of a process; the rest comes from the data set."""
+    known = inspect.signature(corrupt.PROCESSES[process]).parameters
+    return [name for name in known if name not in ("y", "n_classes", "scores", "groups", "seed")]
+
+
+def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the arguments of a process from the data set and refuse those that it does not know."""
+    known, allowed = inspect.signature(corrupt.PROCESSES[process]).parameters, parameters_of(process)
+    foreign = [name for name in parameters if name not in allowed]
+    if foreign:
+        takes = f"takes {', '.join(allowed)}" if allowed else "takes no parameters"
+        raise ValueError(f"the process {process!r} has no parameter {foreign[0]!r}; it {takes}")
+    arguments = {
+        name: known[name].default for name in allowed if known[name].default is not inspect.Parameter.empty
+    }
+    if process == "instance":
+        arguments["rate"] = WRONG_LABELS / len(data.classes)
+    if "n_classes" in known:
+        arguments["n_classes"] = len(data.classes)
+    if "groups" in known:
+        if len(data.classes) != len(CIFAR100_SUPERCLASSES) or data.name != "cifar-100":
+            raise ValueError(
+                f"the process {process!r} needs groups of classes, but {data.name!r} has none; use it with "
+                "cifar-100, or call oneof.data.corrupt.hierarchical with groups of your own"
+            )
+        arguments["groups"] = np.asarray(CIFAR100_SUPERCLASSES)
+    arguments |= parameters
+    missing = [name for name in allowed if name not in arguments]
+    if missing:
+        raise ValueError(f"the process {process!r} needs a value for {missing[0]!r}")
+    return arguments
+
+
+def _annotator_model(
+    decided: Annotator,
+    data: PartialLabels,
+    rows: NDArray[Any],
+    settings: dict[str, Any],
+    device: str,
+    precision: str,
+    cache: bool,
+    verbose: int,
+) -> PartialLabelClassifier:
+    """Train the annotator, or read its weights back."""
+    assert data.y is not None
+    # The mode changes how the weights are used, not the weights.
+    training = {
+        name: settings[name] for name in ("data_sha256", "annotator_rows_sha256", "annotator_version", "precision")
+    }
+    training["annotator"] = asdict(replace(decided, mode="eval"))
+    path = cache_folder() / "annotators" / f"{_key(training)}.safetensors"
+    if cache and path.is_file():
+        return load_model(path, device=device)
+    model = decided.train(data.x[rows], data.y[rows], len(data.classes), device, precision, verbose)
+    if cache:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+    return model
+
+
+def _read(path: Path) -> Generated:
+    tensors, facts = storage.read(path, "candidates")
+    return Generated(tensors["candidates"].numpy(), facts["manifest"])
+
+
+def _accuracy(scores: NDArray[Any], y: NDArray[Any]) -> float:
+    return float((scores.argmax(1) == y).mean())
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
