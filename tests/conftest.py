@@ -10,6 +10,7 @@ from hypothesis import settings
 from sklearn.datasets import load_digits
 
 from oneof import METHODS
+from oneof.data import describe_datasets, load_dataset
 from oneof.engine import Data
 from oneof.features import Scaler
 
@@ -21,9 +22,31 @@ settings.load_profile("oneof")
 torch.set_num_threads(1)
 
 # Views where a method needs them; a queue that small problems fill.
-NEEDS = {"plcr": {"views": "jitter"}, "pico": {"views": "jitter", "queue_size": 64}}
+NEEDS = {"plcr": {"views": "plain+jitter+jitter"}, "pico": {"views": "plain+jitter+jitter", "queue_size": 64}}
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
 every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Keep what tests make out of the user's own cache folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def real_dataset():
+    """Load a real data set by name, or skip the test visibly."""
+
+    def load(name):
+        if not os.environ.get("ONEOF_DATA"):
+            pytest.skip("set ONEOF_DATA to the folder of the real data sets")
+        if not next(each.present for each in describe_datasets() if each.name == name):
+            pytest.skip(f"the files of {name} are not in $ONEOF_DATA")
+        return load_dataset(name)
+
+    return load
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import torch
 import oneof
 from conftest import MEMBERS, every_method
 from oneof import checkpoint, storage
-from oneof.engine import seed_for
+from oneof.engine import Paused, seed_for
 
 
 def weights(model):
@@ -33,7 +33,7 @@ def assert_same(first, second):
 def test_same_seed_same_bits(method, network, digits):
     X, S, _ = digits
     torch.manual_seed(1)
-    settings = {"network": network, "epochs": 3, "validation_fraction": 0.2, "views": "jitter"}
+    settings = {"network": network, "epochs": 3, "validation_fraction": 0.2, "views": "plain+jitter+jitter"}
     first = method(random_state=5, **settings).fit(X[:300], S[:300])
     torch.manual_seed(2)  # torch's own random state has no part in it
     torch.rand(7)
@@ -91,7 +91,7 @@ def test_validation_keeps_the_best_epoch_and_patience_stops(method, digits):
     scores = []
     model = method(epochs=60, patience=4, random_state=0)
     X_val, y_val = X[300:500], y[300:500]
-    model._fit(X[:300], S[:300], None, X_val, y_val, lambda _: scores.append(model.score(X_val, y_val)))
+    model._fit(X[:300], S[:300], None, X_val, y_val, on_epoch=lambda _: scores.append(model.score(X_val, y_val)))
     curve = model.history_["validation_score"]
     assert curve == pytest.approx(scores)
     assert len(curve) < 60
@@ -143,13 +143,13 @@ def test_precision(precision, digits):
 
 FITS = {
     **{name: (method, {}) for name, method in MEMBERS.items()},
-    "idgp with views": (oneof.IDGP, {"views": "jitter"}),
+    "idgp with views": (oneof.IDGP, {"views": "plain+jitter+jitter"}),
     "idgp released": (oneof.IDGP, {"objective": "released", "warm_up": 2}),
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential", "m": 0.5, "warm_up": 2}),
     "valen after its warm-up": (oneof.VALEN, {"warm_up": 2}),
     "lenet": (oneof.RC, {"network": "lenet"}),
     "lenet and a graph": (oneof.VALEN, {"network": "lenet", "warm_up": 2}),
-    "lenet and a queue": (oneof.PiCO, {"network": "lenet", "views": "jitter", "queue_size": 250}),
+    "lenet and a queue": (oneof.PiCO, {"network": "lenet", "views": "plain+jitter+jitter", "queue_size": 250}),
 }
 
 
@@ -380,3 +380,66 @@ def test_history_is_plain_numbers(blobs):
     model = oneof.CC(epochs=3).fit(X, S, X_val=X, y_val=y)
     assert set(model.history_) == {"loss", "validation_score"}
     assert json.loads(json.dumps(model.history_)) == model.history_
+
+
+def test_a_cosine_schedule_scales_every_group_by_epoch(digits):
+    """With one batch an epoch and momentum 0 the steps of a linear network are the gradients times the rates."""
+    X, S, _ = digits
+    rates = []
+
+    original = torch.optim.SGD.step
+
+    def step(optimizer, *args, **kwargs):
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        return original(optimizer, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.SGD, "step", step)
+        settings = {"network": "linear", "epochs": 4, "batch_size": 400, "lr": 0.2, "lr_g": 0.1, "random_state": 0}
+        oneof.IDGP(schedule="cosine", **settings).fit(X[:400], S[:400])
+    expected = [0.5 + 0.5 * np.cos(np.pi * epoch / 4) for epoch in range(4)]
+    assert np.allclose(rates, [[0.2 * share, 0.1 * share] for share in expected])
+
+
+def test_a_resumed_fit_keeps_to_its_schedule(digits, tmp_path):
+    X, S, _ = digits
+    settings = {"network": "linear", "epochs": 5, "schedule": "cosine", "random_state": 0, "device": "cpu"}
+    whole = oneof.PRODEN(**settings).fit(X[:300], S[:300])
+    path = tmp_path / "fit.ckpt"
+    stop = iter([False, False, True])
+    with pytest.raises(Paused):
+        oneof.PRODEN(checkpoint=path, **settings)._fit(X[:300], S[:300], pause=lambda: next(stop))
+    resumed = oneof.PRODEN(checkpoint=path, **settings).fit(X[:300], S[:300])
+    assert np.array_equal(whole.predict_proba(X), resumed.predict_proba(X))
+    assert whole.history_ == resumed.history_
+
+
+def test_what_a_judge_says_is_kept_and_survives_a_pause(digits, tmp_path):
+    X, S, y = digits
+    settings = {"network": "linear", "epochs": 4, "random_state": 0, "checkpoint": tmp_path / "fit.ckpt"}
+    watching = {"X_val": X[:100], "y_val": y[:100], "X_watch": X[100:300]}
+    seen = []
+
+    def judge(probabilities):
+        seen.append(probabilities)
+        return {"right": float((probabilities.argmax(1) == y[:300]).mean())}
+
+    with pytest.raises(Paused):
+        oneof.CC(**settings)._fit(X, S, **watching, judge=judge, pause=lambda: True)
+    model = oneof.CC(**settings)._fit(X, S, **watching, judge=judge)
+    assert model.history_["right"] == [(p.argmax(1) == y[:300]).mean() for p in seen]
+    assert model.history_["validation_score"][-1] == (seen[-1][:100].argmax(1) == y[:100]).mean()
+    best = int(np.argmax(model.history_["validation_score"]))
+    assert np.allclose(model.predict_proba(X[:300]), seen[best], atol=1e-6)
+    assert len(seen) == 4
+
+
+def test_views_that_change_colours_need_pixels(digits):
+    X, S, _ = digits
+    images = X.reshape(-1, 8, 8)  # from 0 to 16
+    with pytest.raises(ValueError, match=r"X holds pixels from 0 to 16, but the views \['strong'\] need bytes"):
+        oneof.CC(views="strong", epochs=1).fit(images, S)
+    oneof.CC(views="strong", epochs=1).fit(images / 16, S)
+    oneof.CC(views="weak", epochs=1).fit(images, S)
+    with pytest.raises(ValueError, match="is for images"):
+        oneof.CC(views="weak", epochs=1).fit(X, S)

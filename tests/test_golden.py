@@ -266,13 +266,13 @@ RELEASED = {
 def test_idgp_as_released(views, monkeypatch):
     """Section 3.4's restatement of the released code, with products and divisions as its authors wrote them."""
     shifts = [0.0, 0.3, -0.2][:views]
-    monkeypatch.setitem(oneof.augment.VIEWS, "jitter", lambda x: [x + shift for shift in shifts])
+    monkeypatch.setattr(oneof.engine, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
     epochs = 105  # past the end of the ramp of the consistency term
     rate = 0.02
     X, S, weight = problem()
     model = oneof.IDGP(
-        objective="released", views="jitter", epochs=epochs, network=fixed_linear, precision="fp64", device="cpu",
-        random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, **RELEASED | {"lr_g": rate},
+        objective="released", views="plain+jitter+jitter", epochs=epochs, network=fixed_linear, precision="fp64",
+        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, **RELEASED | {"lr_g": rate},
     ).fit(X, S, sample_weight=weight)  # fmt: skip
     rows, history = standardise(X, weight), []
     f, g = Layer(K, rate), Layer(K, rate, DECAY_G)

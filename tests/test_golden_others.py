@@ -51,7 +51,7 @@ class Given(Layer):
 
 def set_views(monkeypatch, shifts):
     """Let "jitter" shift the rows by fixed numbers."""
-    monkeypatch.setitem(oneof.augment.VIEWS, "jitter", lambda x: [x + shift for shift in shifts])
+    monkeypatch.setattr(oneof.engine, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
 
 
 def shifted(row, shift):
@@ -110,7 +110,7 @@ some_views = pytest.mark.parametrize("shifts", [[0.0], [0.2, -0.3]], ids=["one v
 @some_views
 def test_rc(shifts, monkeypatch):
     set_views(monkeypatch, shifts)
-    model = fit(oneof.RC, views="jitter", epochs=4)
+    model = fit(oneof.RC, views="plain+jitter+jitter", epochs=4)
     X, S, weight = problem()
     rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(S), []
     for _ in range(4):
@@ -126,7 +126,7 @@ def test_rc(shifts, monkeypatch):
 def test_lws(shifts, monkeypatch):
     set_views(monkeypatch, shifts)
     beta0, beta = 0.7, 1.9
-    model = fit(oneof.LWS, views="jitter", epochs=4, beta0=beta0, beta=beta)
+    model = fit(oneof.LWS, views="plain+jitter+jitter", epochs=4, beta0=beta0, beta=beta)
     X, S, weight = problem()
     rows, f, history = standardise(X, weight), Layer(K), []
     w = [[1 / K] * K for _ in range(N)]
@@ -157,7 +157,7 @@ def test_lws(shifts, monkeypatch):
 @some_views
 def test_cavl(shifts, monkeypatch):
     set_views(monkeypatch, shifts)
-    model = fit(oneof.CAVL, views="jitter", epochs=4)
+    model = fit(oneof.CAVL, views="plain+jitter+jitter", epochs=4)
     X, S, weight = problem()
     rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(S), []
     for _ in range(4):
@@ -228,7 +228,7 @@ def test_valen(correct, inference_start, shifts, scale, monkeypatch):
         return layer
 
     model = fit(
-        oneof.VALEN, views="jitter", network=scaled_linear, epochs=epochs, correct=correct,
+        oneof.VALEN, views="plain+jitter+jitter", network=scaled_linear, epochs=epochs, correct=correct,
         inference_start=inference_start, **VALEN,
     )  # fmt: skip
 
@@ -342,7 +342,7 @@ def test_pico(prototype_start, monkeypatch):
     tau, mm, pm = PICO["temperature"], PICO["encoder_momentum"], PICO["prototype_momentum"]
     set_views(monkeypatch, [weak, strong])
     first, orders = watch(monkeypatch, oneof.PiCO, "projection_", "queue_", "queue_labels_")
-    model = fit(oneof.PiCO, views="jitter", epochs=epochs, prototype_start=prototype_start, **PICO)
+    model = fit(oneof.PiCO, views="plain+jitter+jitter", epochs=epochs, prototype_start=prototype_start, **PICO)
 
     X, S, weight = problem()
     rows, history = standardise(X, weight), []
@@ -417,7 +417,7 @@ def test_pico(prototype_start, monkeypatch):
 
 
 def test_pico_labels_are_float64_throughout():
-    model = fit(oneof.PiCO, views="jitter", epochs=4, prototype_start=0, **PICO)
+    model = fit(oneof.PiCO, views="plain+jitter+jitter", epochs=4, prototype_start=0, **PICO)
     torch.testing.assert_close(model.w_.sum(-1), torch.ones(N, dtype=torch.float64), atol=1e-12, rtol=0)
 
 
@@ -427,7 +427,7 @@ def test_pico_labels_are_float64_throughout():
 def test_plcr(monkeypatch):
     shifts, epochs, final, ramp = [0.1, 0.3, -0.4], 5, 0.6, 2
     set_views(monkeypatch, shifts)
-    model = fit(oneof.PLCR, views="jitter", epochs=epochs, weight=final, ramp=ramp)
+    model = fit(oneof.PLCR, views="plain+jitter+jitter", epochs=epochs, weight=final, ramp=ramp)
     X, S, weight = problem()
     rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(S), []
     for epoch in range(epochs):
@@ -461,7 +461,7 @@ def test_plcr_target_is_the_normalised_cube_root_of_the_product():
 
 def test_plcr_ramp_leaves_its_parameters_alone():
     X, S, _ = problem()
-    model = oneof.PLCR(views="jitter", weight=0.7, ramp=3, epochs=2, device="cpu")
+    model = oneof.PLCR(views="plain+jitter+jitter", weight=0.7, ramp=3, epochs=2, device="cpu")
     before = model.get_params()
     model.fit(X, S)
     assert model.get_params() == before
@@ -581,7 +581,7 @@ def test_pico_queue_goes_round():
 
 
 def test_pico_queue_holds_at_least_one_batch():
-    model = fit(oneof.PiCO, views="jitter", epochs=2, queue_size=4)
+    model = fit(oneof.PiCO, views="plain+jitter+jitter", epochs=2, queue_size=4)
     assert model.queue_.shape[0] == N
     assert (model.queue_labels_ >= 0).all()
 

@@ -147,7 +147,7 @@ def test_wrong_rows_at_predict_are_named(blobs):
         ("momentum", 1, r"a number in \[0, 1\)"),
         ("patience", 0, "a whole number >= 1 or None"),
         ("precision", "fp16", r"one of \['fp32', 'bf16', 'fp64'\]"),
-        ("views", "mirror", r"one of \[None, 'jitter'\]"),
+        ("views", "mirror", r"None or names of \['plain'"),
         ("objective", "em", r"one of \['map', 'ml', 'uniform', 'released'\]"),
         ("m", 1.2, r"a number in \[0, 1\]"),
         ("a", 0, "a number > 0"),

@@ -16,19 +16,36 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof import networks
-from oneof.augment import VIEWS
+from oneof.augment import PIPELINES, is_views
 from oneof.checkpoint import Checkpoint, fingerprint
-from oneof.engine import Batch, Data, Setup, evaluating, resolve_device, seed_for, seeded, threads, train
+from oneof.engine import (
+    ROWS_AT_ONCE,
+    SCHEDULES,
+    Batch,
+    Data,
+    Judge,
+    Setup,
+    Trial,
+    evaluating,
+    resolve_device,
+    seed_for,
+    seeded,
+    threads,
+    train,
+)
 from oneof.features import Array, Scaler, check_rows, image_shape
-from oneof.hyperparameters import check, choice, count, hyperparameters, number
+from oneof.hyperparameters import check, choice, count, hyperparameters, number, setting
 from oneof.labels import check_learnable, check_same_rows, encode
 from oneof.metrics import approximated_accuracy
 from oneof.models import save_model
 from oneof.progress import Progress
 from oneof.state import Learned
 
-_ROWS_AT_ONCE = 4096  # in prediction
 _NO_TRACE = ("verbose", "checkpoint", "device", "threads")  # fields that leave the learned function alone
+
+
+def _accepts_views(value: Any) -> bool:
+    return value is None or is_views(value)
 
 
 class Disambiguation(NamedTuple):
@@ -45,17 +62,22 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
 
     Parameters
     ----------
-    network : {"auto", "linear", "mlp", "lenet"} or callable, default="auto"
-        Architecture; auto is a LeNet for images and a network with one hidden layer for tables. A callable
-        ``(input_shape, outputs) -> torch.nn.Module`` makes your own.
+    network : str or callable, default="auto"
+        Architecture: a name of `oneof.networks.NETWORKS`, or auto, which is a LeNet for images and a network with
+        one hidden layer for tables. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes your own.
     epochs, batch_size, lr, momentum, weight_decay
         Stochastic gradient descent. The rest of rows that fills no batch is left out, another rest each epoch.
+    schedule : {"constant", "cosine"}, default="constant"
+        Learning rate over the epochs: lr throughout, or falling to 0 along half a cosine.
     validation_fraction : float, default=0
         Share of the training rows held out and judged by their own candidate sets.
     patience : int or None, default=None
         Stop when the validation score has not risen for so many epochs.
-    views : {None, "jitter"}, default=None
-        Make several versions of each example.
+    views : str or None, default=None
+        Make versions of each example, such as "weak+strong+strong" (images) or "plain+jitter+jitter" (tables):
+        names of `oneof.augment.PIPELINES` joined by "+". A method with one view trains on the first.
+    flips : bool, default=True
+        Whether views may mirror images; False for digits and letters.
     random_state : int, RandomState or None, default=None
         Same seed, same machine, same number of threads: the same weights to the last bit on CPU.
     device : str, default="auto"
@@ -76,9 +98,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     lr: float = number(0.1, "> 0")
     momentum: float = number(0.9, "in [0, 1)")
     weight_decay: float = number(1e-3, ">= 0")
+    schedule: str = choice(*SCHEDULES)
     validation_fraction: float = number(0.0, "in [0, 1)")
     patience: int | None = count(None)
-    views: str | None = choice(None, *VIEWS)
+    views: str | None = setting(None, f"None or names of {[*PIPELINES]} joined by '+'", _accepts_views)
+    flips: bool = setting(True, "True or False", lambda value: isinstance(value, bool))
     random_state: int | np.random.RandomState | None = None
     device: str = "auto"
     precision: str = choice("fp32", "bf16", "fp64")
@@ -86,6 +110,7 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     checkpoint: str | PathLike[str] | None = None
     verbose: int = count(0, ">= 0")
 
+    version: ClassVar[int] = 1  # raised when the same settings give other numbers
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
 
     # --- what a method may redefine -----------------------------------------------------------------------
@@ -180,12 +205,36 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
-        on_epoch: Callable[[int], None] | None = None,
+        **watching: Any,
     ) -> Self:
-        """Fit; ``on_epoch`` is called after every epoch, for curves that must not steer the training."""
+        """Fit; ``watching`` goes to `_prepare`."""
+        trial = self._prepare(X, y, sample_weight, X_val, y_val, **watching)
+        with threads(self._thread_count()), Progress(type(self).__name__, self.epochs, self.verbose > 0) as shown:
+            trial.progress = shown
+            train(trial)
+        return self._finish(trial)
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        X_watch: Any = None,
+        judge: Judge | None = None,
+        on_epoch: Callable[[int], None] | None = None,
+        pause: Callable[[], bool] | None = None,
+    ) -> Trial:
+        """Check everything, put the rows on the device and start the method.
+
+        After every epoch ``judge`` is given the probabilities of the validation rows and then of ``X_watch``, for
+        curves that must not steer the training; ``pause`` may stop it for later.
+        """
         check(self)
         self._check_views()
         x = check_rows(self, X, fitting=True)
+        self._check_pixels(x)
         self.input_shape_ = image_shape(x)
         self.n_features_in_ = int(np.prod(x.shape[1:]))
         candidates, self.classes_ = encode(y)
@@ -208,13 +257,30 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
             self.training_rows_ = len(data)
             with seeded(seed_for(setup.seed, "weights"), data.weight.device):
                 self.start(data)
-            score = None
-            if x_val is not None and candidates_val is not None:
-                score = partial(self._approximated_accuracy, x_val, candidates_val)
-            with Progress(type(self).__name__, self.epochs, self.verbose > 0) as progress:
-                state = train(self, data, setup, score, checkpoint, progress, on_epoch)
-            self.label_distributions_ = self._posterior(x, candidates)
-        self.history_ = state.history
+            watched = [
+                rows
+                for rows in (x_val, None if X_watch is None else self._check_rows(X_watch))
+                if rows is not None
+            ]
+            return Trial(
+                self,
+                data,
+                setup,
+                (x, candidates),
+                watched=self._store(np.concatenate(watched)) if watched else None,
+                score=None if candidates_val is None else partial(_score, candidates_val),
+                judge=judge,
+                on_epoch=on_epoch,
+                pause=pause,
+                checkpoint=checkpoint,
+            )
+
+    def _finish(self, trial: Trial) -> Self:
+        """Take over what was learned."""
+        trial.keep_best()
+        with threads(self._thread_count()):
+            self.label_distributions_ = self._posterior(*trial.rows)
+        self.history_ = trial.state.history
         self.transduction_ = self._decide(self.label_distributions_).label
         return self
 
@@ -238,11 +304,14 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     def _put_on_device(self, x: Array, candidates: Array, weight: Array) -> Data:
         device, dtype = resolve_device(self.device), self._dtype()
         return Data(
-            self.scaler_.store(x, dtype).to(device),
+            self._store(x),
             torch.as_tensor(candidates, device=device),
             torch.as_tensor(weight, device=device, dtype=dtype),
             self.scaler_,
         )
+
+    def _store(self, x: Array) -> Tensor:
+        return self.scaler_.store(x, self._dtype()).to(resolve_device(self.device))
 
     def new_network(self, data: Data, outputs: int) -> networks.Network:
         """Make a network of the chosen architecture with so many outputs, on the device of the data."""
@@ -256,13 +325,23 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         return check_rows(self, X, fitting=False)
 
     def _check_views(self) -> None:
-        if self.needs_views and self.views is None:
+        if self.needs_views and (self.views is None or "+" not in self.views):
             from oneof.methods import METHODS
 
             others = [name for name, method in METHODS.items() if not method.needs_views]
             raise ValueError(
-                f"views is None, but {type(self).__name__} compares several views of each example; set "
-                f"views='jitter' for tables, or use one of {others}"
+                f"views is {self.views!r}, but {type(self).__name__} compares several views of each example; set "
+                "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use one of "
+                f"{others}"
+            )
+
+    def _check_pixels(self, x: Array) -> None:
+        """Refuse floats outside [0, 1] where views change colours."""
+        changes = set((self.views or "plain").split("+")) - {"plain", "jitter", "weak"}
+        if changes and x.ndim == 4 and x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
+            raise ValueError(
+                f"X holds pixels from {x.min():g} to {x.max():g}, but the views {sorted(changes)} need bytes "
+                "(uint8) or floats from 0 to 1; convert the images, or use the view 'weak'"
             )
 
     def _check_sets(self, y: Any, rows: int) -> Array:
@@ -310,19 +389,14 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
             module.to(device)
         parts = []
         with threads(self._thread_count()), evaluating(self.modules()):
-            for begin in range(0, len(x), _ROWS_AT_ONCE):
-                rows = slice(begin, begin + _ROWS_AT_ONCE)
-                stored = self.scaler_.store(x[rows], dtype).to(device)
+            for begin in range(0, len(x), ROWS_AT_ONCE):
+                rows = slice(begin, begin + ROWS_AT_ONCE)
                 more = (torch.as_tensor(other[rows], device=device) for other in others)
-                parts.append(function(self.scaler_.load(stored, dtype), *more).cpu())
+                parts.append(function(self.scaler_.load(self._store(x[rows]), dtype), *more).cpu())
         return torch.cat(parts).numpy()
 
     def _posterior(self, x: Array, candidates: Array) -> NDArray[Any]:
         return self._evaluate(self.label_posterior, x, candidates)
-
-    def _approximated_accuracy(self, x: Array, candidates: Array) -> float:
-        probabilities = self._evaluate(lambda rows: self.class_scores(rows).softmax(-1), x)
-        return float(approximated_accuracy(probabilities, candidates).mean())
 
     def _decide(self, distributions: NDArray[Any]) -> Disambiguation:
         best = distributions.argmax(1)
@@ -342,6 +416,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         if self.threads is None and networks.is_small(self.network, self.input_shape_ or ()):
             return 1
         return self.threads
+
+
+def _score(candidates: Array, probabilities: Array) -> float:
+    """Return the approximated accuracy of the validation rows, which come first."""
+    return float(approximated_accuracy(probabilities[: len(candidates)], candidates).mean())
 
 
 def describe(value: Any) -> str:

@@ -88,6 +88,10 @@ class Checkpoint:
         }
         return State(**self._facts["state"], best_weights=best)
 
+    def due(self, force: bool) -> bool:
+        """Tell whether it is time to write again."""
+        return force or time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
+
     def save(
         self,
         method: "PartialLabelClassifier",
@@ -98,7 +102,7 @@ class Checkpoint:
         force: bool,
     ) -> None:
         """Write everything, at most every 30 seconds unless forced."""
-        if not force and time.monotonic() - self._saved_at < SECONDS_BETWEEN_SAVES:
+        if not self.due(force):
             return
         tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}

@@ -1,21 +1,39 @@
 """The training loop: the only one, for every method, device and phase."""
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from oneof.augment import VIEWS
-from oneof.features import Scaler
+from oneof.augment import make_views
+from oneof.features import Array, Scaler
 
 if TYPE_CHECKING:
     from oneof.base import PartialLabelClassifier
     from oneof.checkpoint import Checkpoint
     from oneof.progress import Progress
+
+
+ROWS_AT_ONCE = 4096  # in evaluation
+
+Judge = Callable[[Array], Mapping[str, float]]
+
+
+class Paused(Exception):  # noqa: N818
+    """A training has written its checkpoint and stopped before its last epoch."""
+
+
+# What becomes of the learning rate when a share t of the epochs is done.
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda t: 1.0,
+    "cosine": lambda t: 0.5 + 0.5 * math.cos(math.pi * t),
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,12 @@ class Data:
 
     def __len__(self) -> int:
         return self.candidates.shape[-2]
+
+    def take(self, tensor: Tensor, index: Tensor) -> Tensor:
+        """Return the rows ``index`` (..., B) of one of these tensors."""
+        if index.dim() == 1:
+            return tensor[index]
+        return tensor[torch.arange(len(tensor), device=tensor.device).unsqueeze(-1), index]
 
     @property
     def n_classes(self) -> int:
@@ -95,77 +119,161 @@ class State:
     best_epoch: int = -1
     best_score: float = float("-inf")
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    seconds: float = 0.0  # spent so far
 
     def stopped(self, patience: int | None) -> bool:
         """Tell whether the score has not risen for ``patience`` epochs."""
         return patience is not None and self.best_epoch >= 0 and self.epoch - 1 - self.best_epoch >= patience
 
 
-def train(
-    method: "PartialLabelClassifier",
-    data: Data,
-    setup: Setup,
-    score: Callable[[], float] | None = None,
-    checkpoint: "Checkpoint | None" = None,
-    progress: "Progress | None" = None,
-    on_epoch: Callable[[int], None] | None = None,
-) -> State:
-    """Train ``method`` on ``data`` for ``method.epochs`` epochs, or until ``score`` stops rising.
+@dataclass(eq=False)
+class Trial:
+    """One training: a method that has been started, its rows, what is watched, and where it stands.
 
-    With a ``score`` (of held-out rows, higher is better) the weights of the best epoch are kept. A checkpoint
-    that exists is continued. The order of rows comes from a CPU generator, so that every device sees the same.
+    The watched rows are judged after every epoch by their class probabilities: ``score`` (higher is better)
+    decides which epoch's weights are kept, ``judge`` gives numbers for the history.
     """
-    order = torch.Generator().manual_seed(seed_for(setup.seed, "order"))
-    optimizer = torch.optim.SGD(method.parameter_groups(), lr=method.lr, momentum=method.momentum)
-    state = State()
-    with seeded(seed_for(setup.seed, "noise"), data.weight.device):
-        if checkpoint is not None:
-            state = checkpoint.restore(method, optimizer, order) or state
-        while state.epoch < method.epochs and not state.stopped(method.patience):
-            loss = _run_epoch(method, data, optimizer, order, state.epoch)
-            state.history.setdefault("loss", []).append(loss)
-            if score is not None:
-                _keep_best(method, state, score())
-            if on_epoch is not None:
-                on_epoch(state.epoch)
-            state.epoch += 1
-            finished = state.epoch == method.epochs or state.stopped(method.patience)
-            if checkpoint is not None:
-                checkpoint.save(method, optimizer, order, setup, state, force=finished)
-            if progress is not None:
-                progress.update(state, finished)
-    for name, tensor in method.weights().items():
-        if name in state.best_weights:
-            tensor.copy_(state.best_weights[name])
-    return state
+
+    method: "PartialLabelClassifier"
+    data: Data
+    setup: Setup
+    rows: tuple[Array, Array]  # x and candidates, held-out rows included
+    watched: Tensor | None = None  # (M, *shape), as the data are kept
+    score: Callable[[Array], float] | None = None
+    judge: Judge | None = None
+    on_epoch: Callable[[int], None] | None = None
+    pause: Callable[[], bool] | None = None
+    checkpoint: "Checkpoint | None" = None
+    progress: "Progress | None" = None
+    state: State = field(default_factory=State)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or the score has not risen for too long."""
+        return self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
+
+    def note(self, loss: float, probabilities: Array | None, weights: dict[str, Tensor], seconds: float) -> None:
+        """Write an epoch into the history and keep the weights if they are the best so far."""
+        self.state.seconds += seconds
+        numbers = {"loss": loss}
+        if self.score is not None and probabilities is not None:
+            numbers["validation_score"] = score = self.score(probabilities)
+            if score > self.state.best_score:
+                self.state.best_epoch, self.state.best_score = self.state.epoch, score
+                self.state.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
+        if self.judge is not None and probabilities is not None:
+            numbers |= self.judge(probabilities)
+        for name, value in numbers.items():
+            self.state.history.setdefault(name, []).append(value)
+        if self.on_epoch is not None:
+            self.on_epoch(self.state.epoch)
+        self.state.epoch += 1
+
+    def keep_best(self) -> None:
+        """Give the method the weights of its best epoch, if there was a score."""
+        for name, tensor in self.method.weights().items():
+            if name in self.state.best_weights:
+                tensor.copy_(self.state.best_weights[name])
 
 
-def _run_epoch(
-    method: "PartialLabelClassifier",
-    data: Data,
-    optimizer: torch.optim.Optimizer,
-    order: torch.Generator,
-    epoch: int,
-) -> float:
-    """Pass over the rows once, in random order; return the mean loss, read back once."""
+class Course:
+    """A trial under way: its optimiser, the order of its rows, and its noise. `oneof.stack` has many in one."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trials = [trial]
+        self.method, self.data = trial.method, trial.data
+        self.optimizer: Any = torch.optim.SGD(
+            self.method.parameter_groups(), lr=self.method.lr, momentum=self.method.momentum
+        )
+        self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.order = torch.Generator().manual_seed(seed_for(trial.setup.seed, "order"))
+        if trial.checkpoint is not None:
+            trial.state = trial.checkpoint.restore(self.method, self.optimizer, self.order) or trial.state
+
+    def shuffled(self) -> Tensor:
+        """Return the numbers of the rows (N,) in random order."""
+        return torch.randperm(len(self.data), generator=self.order)
+
+    def batch(self, index: Tensor, epoch: int) -> Batch:
+        """Return the rows ``index`` with their views."""
+        return make_batch(self.data, index, epoch, self.method.views, self.method.flips)
+
+    def weights(self, trial: Trial) -> dict[str, Tensor]:
+        """Return the weights of one trial, by name."""
+        return self.method.weights()
+
+    def watch(self) -> list[Array | None]:
+        """Return the class probabilities of the watched rows, for each trial."""
+        (trial,) = self.trials
+        if trial.watched is None:
+            return [None]
+        return [evaluate(self.method, self.data, trial.watched)]
+
+    def save(self, trial: Trial, force: bool) -> None:
+        """Write the checkpoint of a trial, if it keeps one and it is time."""
+        if trial.checkpoint is not None:
+            trial.checkpoint.save(self.method, self.optimizer, self.order, trial.setup, trial.state, force)
+
+    def leave(self, finished: list[Trial]) -> None:
+        """Let finished trials go."""
+        self.trials = [trial for trial in self.trials if trial not in finished]
+
+
+def train(trial: Trial) -> None:
+    """Train one trial for all its epochs, or until its score stops rising.
+
+    With a ``score`` the weights of the best epoch are kept. A checkpoint that exists is continued. The order of
+    rows comes from a CPU generator, so that every device sees the same. When ``pause`` says so after an epoch, the
+    checkpoint is written and `Paused` raised.
+    """
+    with seeded(seed_for(trial.setup.seed, "noise"), trial.data.weight.device):
+        run(Course(trial))
+
+
+def run(course: Course) -> None:
+    """Run the epochs of a course until all its trials are finished: the only training loop."""
+    course.leave([trial for trial in course.trials if trial.finished])
+    while course.trials:
+        begun = time.perf_counter()
+        losses = _run_epoch(course)
+        watched = course.watch()
+        seconds = (time.perf_counter() - begun) / len(course.trials)
+        for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
+            trial.note(loss, probabilities, course.weights(trial), seconds)
+        pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
+        for trial in course.trials:
+            course.save(trial, force=trial.finished or pausing)
+            if trial.progress is not None:
+                trial.progress.update(trial.state, trial.finished)
+        course.leave([trial for trial in course.trials if trial.finished])
+        if pausing and course.trials:
+            raise Paused(course.trials[0].state.epoch)
+
+
+def _run_epoch(course: Course) -> list[float]:
+    """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
+    method, data, optimizer = course.method, course.data, course.optimizer
+    epoch = course.trials[0].state.epoch
+    for group, rate in zip(optimizer.param_groups, course.rates, strict=True):
+        group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
     for module in method.modules():
         module.train()
     method.start_epoch(epoch, data)
     size = min(method.batch_size, len(data))
-    shuffled = torch.randperm(len(data), generator=order).to(data.weight.device)
-    total = torch.zeros((), dtype=data.dtype, device=data.weight.device)
+    shuffled = course.shuffled().to(data.weight.device)  # (..., N)
+    total = torch.zeros_like(data.weight[..., 0])
     steps = len(data) // size  # the remainder is dropped: every step has the same shape
     for k in range(steps):
-        index = shuffled[k * size : (k + 1) * size]
-        batch = make_batch(data, index, epoch, method.views)
-        weight = data.weight[index]
+        index = shuffled[..., k * size : (k + 1) * size]
+        batch = course.batch(index, epoch)
+        weight = data.take(data.weight, index)
         for losses in losses_of(method.step(batch)):
-            loss = (weight * losses).sum() / weight.sum().clamp_min(1e-12)
+            loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
             optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         total += loss.detach()
-    return float(total / steps)
+    return (total / steps).reshape(-1).tolist()
 
 
 def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
@@ -173,18 +281,21 @@ def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
     return (step,) if isinstance(step, Tensor) else step
 
 
-def make_batch(data: Data, index: Tensor, epoch: int, views: str | None) -> Batch:
+def make_batch(data: Data, index: Tensor, epoch: int, views: str | None = None, flips: bool = True) -> Batch:
     """Take the rows ``index`` of the data and make their views."""
-    x = data.scaler.load(data.x[index], data.dtype)
-    versions = [x] if views is None else VIEWS[views](x)
-    return Batch(versions, data.candidates[index], index, epoch)
+    x = data.take(data.x, index)
+    versions = [x] if views is None else make_views(x, views, flips)
+    loaded = [data.scaler.load(version, data.dtype) for version in versions]
+    return Batch(loaded, data.take(data.candidates, index), index, epoch)
 
 
-def _keep_best(method: "PartialLabelClassifier", state: State, score: float) -> None:
-    state.history.setdefault("validation_score", []).append(score)
-    if score > state.best_score:
-        state.best_epoch, state.best_score = state.epoch, score
-        state.best_weights = {name: tensor.clone() for name, tensor in method.weights().items()}
+def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Array:
+    """Return the class probabilities (..., M, K) of stored rows (..., M, *shape), in evaluation mode."""
+    axis = data.candidates.dim() - 2
+    with evaluating(method.modules()):
+        blocks = torch.split(rows, ROWS_AT_ONCE, axis)
+        scores = [method.class_scores(data.scaler.load(block, data.dtype)) for block in blocks]
+        return torch.cat(scores, -2).softmax(-1).cpu().numpy()
 
 
 def resolve_device(name: str) -> torch.device:
@@ -210,8 +321,7 @@ def seed_for(seed: int, purpose: str) -> int:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch inside the block and give its random state back afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 

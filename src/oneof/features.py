@@ -41,14 +41,15 @@ class Scaler:
         return cls(torch.as_tensor(mean), torch.as_tensor(np.where(constant, 1.0, std)))
 
     def store(self, x: Array, dtype: torch.dtype) -> Tensor:
-        """Rows in the form in which they are kept: standardised, but bytes of images stay bytes."""
-        if x.dtype == np.uint8 and x.ndim == 4:
-            return torch.as_tensor(np.ascontiguousarray(x))
-        return torch.as_tensor((x - self.mean.numpy()) / self.std.numpy(), dtype=dtype)
+        """Rows in the form in which they are kept: tables standardised, images as they are, bytes as bytes."""
+        if x.ndim == 2:
+            return torch.as_tensor((x - self.mean.numpy()) / self.std.numpy(), dtype=dtype)
+        x = np.ascontiguousarray(x)
+        return torch.as_tensor(x if x.flags.writeable else x.copy(), dtype=None if x.dtype == np.uint8 else dtype)
 
     def load(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return stored rows as the network takes them."""
-        if stored.dtype != torch.uint8:
+        """Return stored rows, or views made of them, as the network takes them."""
+        if self.mean.dim() == 1:
             return stored
         mean, std = (t.to(stored.device, dtype) for t in (self.mean, self.std))
         return (stored.to(dtype) - mean) / std

@@ -63,7 +63,7 @@ class PiCO(PRODEN):
         queue = torch.randn(*axes, length, self.embedding_size).to(like.device, like.dtype)
         self.queue_ = normalize(queue, dim=-1)  # (Q, E)
         self.queue_labels_ = torch.full((*axes, length), -1, device=like.device)  # (Q,): -1 matches nothing
-        self.pointer_ = torch.zeros((), dtype=torch.int64, device=like.device)
+        self.pointer_ = torch.zeros(axes, dtype=torch.int64, device=like.device)
         self.prototypes_ = like.new_zeros(*axes, data.n_classes, self.embedding_size)  # (K, E)
 
     def _new_projection(self, data: Data) -> nn.Module:
@@ -123,7 +123,7 @@ class PiCO(PRODEN):
     def _enqueue(self, k: Tensor, labels: Tensor) -> None:
         """Overwrite the oldest embeddings, going round at the end."""
         length, size = self.queue_.shape[-2], k.shape[-2]
-        places = (self.pointer_ + torch.arange(size, device=k.device)) % length
-        self.queue_.index_copy_(-2, places, k)
-        self.queue_labels_.index_copy_(-1, places, labels)
+        places = (self.pointer_.unsqueeze(-1) + torch.arange(size, device=k.device)) % length  # (..., B)
+        self.queue_.scatter_(-2, places.unsqueeze(-1).expand_as(k), k)
+        self.queue_labels_.scatter_(-1, places.expand_as(labels), labels)
         self.pointer_.copy_((self.pointer_ + size) % length)

@@ -1,0 +1,301 @@
+"""Many trials at once: networks, tables and rows of alike trials on a leading axis, in one course.
+
+A stack of T trials is an ordinary method whose tensors have a leading axis of T: its steps are written for any
+axes before the batch and do not know. Each trial keeps its own seed, split, order of rows, learning rates, weight
+decays, noise, early stopping and best weights, and ends as if it had been trained alone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from oneof.augment import make_views
+from oneof.base import PartialLabelClassifier
+from oneof.engine import Batch, Course, Data, Trial, evaluate, run, seed_for, threads
+from oneof.features import Array
+from oneof.networks import Network
+
+# Fields that the optimiser of a stack has as vectors; of the others, these are read by no step.
+VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
+_OWN = (*VECTOR_FIELDS, "random_state", "checkpoint", "verbose", "patience")
+_STACKABLE = (nn.Linear, nn.ReLU, nn.Identity, nn.Sequential, Network)
+
+
+class StackedLinear(nn.Module):
+    """T linear layers: x (T, B, inputs) -> (T, B, outputs)."""
+
+    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+        super().__init__()
+        self.weight = _stacked_parameter([layer.weight for layer in layers])  # (T, outputs, inputs)
+        self.bias = _stacked_parameter([layer.bias for layer in layers])  # (T, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``x @ weight.T + bias``, trial by trial."""
+        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
+
+
+class StackedSGD:
+    """Stochastic gradient descent with momentum; learning rates and weight decays are vectors over trials."""
+
+    def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
+        self.param_groups, self.momentum = groups, momentum  # lr and weight_decay of each: (T,)
+        self.buffers: dict[Tensor, Tensor] = {}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update every parameter that the loss has reached."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                lr, decay = (_beside(group[name], parameter) for name in ("lr", "weight_decay"))
+                change = torch.addcmul(parameter.grad, decay, parameter)
+                buffer = self.buffers.get(parameter)
+                if buffer is None:
+                    buffer = self.buffers[parameter] = change
+                else:
+                    buffer.mul_(self.momentum).add_(change)
+                parameter.addcmul_(lr, buffer, value=-1)
+
+    def parameters(self) -> Iterable[Tensor]:
+        """Return all parameters, group by group."""
+        return (parameter for group in self.param_groups for parameter in group["params"])
+
+
+@dataclass(frozen=True)
+class StackedBatch(Batch):
+    """A batch (T, B) whose trials draw from streams of their own."""
+
+    each: Callable[[Callable[[Tensor], Any], Tensor], list[Any]]
+
+    def dirichlet(self, concentration: Tensor) -> Tensor:
+        """Draw a Dirichlet sample (T, B, K), differentiable in its concentration."""
+        return torch.stack(self.each(super().dirichlet, concentration))
+
+
+class _Begun(NamedTuple):
+    """A trial alone at its beginning, or where its checkpoint left it, and the state of its noise."""
+
+    trial: Trial
+    course: Course
+    noise: Tensor
+
+
+class Stack(Course):
+    """Trials that are alike, under way together."""
+
+    def __init__(self, courses: "Sequence[_Begun]") -> None:
+        self._courses = {id(begun.trial): begun.course for begun in courses}
+        self.trials = [begun.trial for begun in courses]
+        self._noise = [begun.noise for begun in courses]
+        self._assemble()
+
+    def _assemble(self) -> None:
+        """Put the trials that are left side by side."""
+        courses = [self._courses[id(trial)] for trial in self.trials]
+        first = self.trials[0]
+        datas = [trial.data for trial in self.trials]
+        self.data = Data(
+            torch.stack([data.x for data in datas]),
+            torch.stack([data.candidates for data in datas]),
+            torch.stack([data.weight for data in datas]),
+            first.data.scaler,  # tables are kept standardised: no other is asked for
+        )
+        self.method = _stacked_method([trial.method for trial in self.trials])
+        groups = self.method.parameter_groups()
+        like = self.data.weight
+        for i, group in enumerate(groups):
+            own = [course.optimizer.param_groups[i] for course in courses]
+            group["lr"] = torch.tensor(
+                [course.rates[i] for course in courses], dtype=like.dtype, device=like.device
+            )
+            group["weight_decay"] = torch.tensor(
+                [g["weight_decay"] for g in own], dtype=like.dtype, device=like.device
+            )
+        self.rates = [group["lr"] for group in groups]
+        self.optimizer = StackedSGD(groups, first.method.momentum)
+        self._load_momentum(courses)
+        watched = [trial.watched for trial in self.trials if trial.watched is not None]
+        self._watched = torch.stack(watched) if watched else None
+        self._weights = self.method.weights()
+
+    def _load_momentum(self, courses: list[Course]) -> None:
+        for parameter, *own in zip(self.optimizer.parameters(), *map(_parameters, courses), strict=True):
+            buffers = [c.optimizer.state[p].get("momentum_buffer") for c, p in zip(courses, own, strict=True)]
+            if buffers[0] is not None:
+                self.optimizer.buffers[parameter] = torch.stack(buffers)
+
+    def shuffled(self) -> Tensor:
+        """Return the numbers of the rows (T, N), each trial's in its own order."""
+        return torch.stack([self._courses[id(trial)].shuffled() for trial in self.trials])
+
+    def batch(self, index: Tensor, epoch: int) -> Batch:
+        """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
+        x, names, flips = self.data.take(self.data.x, index), self.method.views, self.method.flips
+        views = [x]
+        if names is not None:
+            made = self._each(lambda own: make_views(own, names, flips), x)
+            views = [torch.stack(versions) for versions in zip(*made, strict=True)]
+        return StackedBatch(views, self.data.take(self.data.candidates, index), index, epoch, self._each)
+
+    def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
+        """Apply a function that draws random numbers to the part of every trial, with its own stream."""
+        results = []
+        for i, part in enumerate(tensor.unbind()):
+            _set_noise(self._noise[i], tensor.device)
+            results.append(function(part))
+            self._noise[i] = _noise(tensor.device)
+        return results
+
+    def weights(self, trial: Trial) -> dict[str, Tensor]:
+        """Return the weights of one trial, by name."""
+        i = self.trials.index(trial)
+        return {name: tensor[i] for name, tensor in self._weights.items()}
+
+    def watch(self) -> list[Array | None]:
+        """Return the class probabilities of the watched rows, for each trial."""
+        if self._watched is None:
+            return [None] * len(self.trials)
+        return list(evaluate(self.method, self.data, self._watched))
+
+    def save(self, trial: Trial, force: bool) -> None:
+        """Write the checkpoint of a trial, the same file as if it were alone."""
+        if trial.checkpoint is not None and trial.checkpoint.due(force):
+            self._give_back(trial)
+            _set_noise(self._noise[self.trials.index(trial)], trial.data.weight.device)
+            self._courses[id(trial)].save(trial, force)
+
+    def leave(self, finished: list[Trial]) -> None:
+        """Give finished trials their weights and tables back, and go on with the others."""
+        if not finished:
+            return
+        for trial in self.trials:
+            self._give_back(trial)
+        keep = [i for i, trial in enumerate(self.trials) if trial not in finished]
+        self._noise = [self._noise[i] for i in keep]
+        self.trials = [self.trials[i] for i in keep]
+        if self.trials:
+            self._assemble()
+
+    @torch.no_grad()
+    def _give_back(self, trial: Trial) -> None:
+        """Copy the trial's part of all tensors and buffers into its own method and optimiser."""
+        i, course = self.trials.index(trial), self._courses[id(trial)]
+        own = trial.method.learned()
+        for name, tensor in self.method.learned().items():
+            own[name].copy_(tensor[i])
+        for parameter, single in zip(self.optimizer.parameters(), _parameters(course), strict=True):
+            if parameter in self.optimizer.buffers:
+                course.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
+
+
+def fit_together(
+    models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]
+) -> list[PartialLabelClassifier]:
+    """Fit many models, those that are alike at once.
+
+    Parameters
+    ----------
+    models : sequence of PartialLabelClassifier
+        Any methods and settings. Those of one method with a linear or mlp network, on tables of one size, whose
+        settings differ in nothing but learning rates, weight decays, patience and seeds, are trained as a stack,
+        which costs a fraction of training them one after the other; all others follow one after the other.
+    arguments : sequence of dict
+        For each model what `fit` takes: X, y, and optionally sample_weight, X_val, y_val.
+
+    Returns
+    -------
+    list of PartialLabelClassifier
+        The models, each fitted as if alone.
+    """
+    trials = [model._prepare(**given) for model, given in zip(models, arguments, strict=True)]
+    train_together(trials)
+    return [trial.method._finish(trial) for trial in trials]
+
+
+def train_together(trials: Sequence[Trial]) -> None:
+    """Train all trials, those that are alike in one stack."""
+    groups: dict[Any, list[_Begun]] = {}
+    devices = {trial.data.weight.device for trial in trials if trial.data.weight.device.type == "cuda"}
+    with torch.random.fork_rng(devices=devices):
+        for trial in trials:
+            torch.manual_seed(seed_for(trial.setup.seed, "noise"))
+            begun = _Begun(trial, Course(trial), _noise(trial.data.weight.device))
+            groups.setdefault(_likeness(trial) or id(trial), []).append(begun)
+        for likeness, group in groups.items():
+            first = group[0]
+            with threads(first.trial.method._thread_count()):
+                # Also one trial alone: a trial's numbers do not depend on its company, to the last bit.
+                if isinstance(likeness, tuple):
+                    run(Stack(group))
+                else:
+                    _set_noise(first.noise, first.trial.data.weight.device)
+                    run(first.course)
+
+
+def _likeness(trial: Trial) -> tuple[Any, ...] | None:
+    """Return what trials of one stack have in common; None when a trial cannot be stacked."""
+    method, data = trial.method, trial.data
+    parts = [part for module in method.modules() for part in module.modules()]
+    if trial.finished or len(data.shape) > 1 or not all(type(part) in _STACKABLE for part in parts):
+        return None
+    settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
+    watched = None if trial.watched is None else trial.watched.shape
+    where = data.x.shape, data.candidates.shape, data.dtype, data.weight.device
+    return type(method), settings, where, watched, trial.state.epoch
+
+
+def _stacked_method(methods: Sequence[PartialLabelClassifier]) -> PartialLabelClassifier:
+    """Return a method whose networks and tables are those of all, on a leading axis."""
+    stacked = copy(methods[0])
+    for name, value in vars(methods[0]).items():
+        values = [getattr(method, name) for method in methods]
+        if isinstance(value, Tensor):
+            setattr(stacked, name, torch.stack(values))
+        elif isinstance(value, nn.Module):
+            setattr(stacked, name, _stacked_module(values))
+    return stacked
+
+
+def _stacked_module(modules: Sequence[nn.Module]) -> nn.Module:
+    """Return the first module with every linear layer in the place of all."""
+    first = modules[0]
+    if isinstance(first, nn.Linear):
+        return StackedLinear([module for module in modules if isinstance(module, nn.Linear)])
+    stacked = copy(first)
+    children = [dict(module.named_children()) for module in modules]
+    stacked._modules = {name: _stacked_module([each[name] for each in children]) for name in children[0]}
+    return stacked
+
+
+def _stacked_parameter(parameters: Sequence[Tensor]) -> nn.Parameter:
+    return nn.Parameter(torch.stack([p.detach() for p in parameters]), requires_grad=parameters[0].requires_grad)
+
+
+def _beside(vector: Tensor, parameter: Tensor) -> Tensor:
+    """Give a vector over trials as many axes as a parameter."""
+    return vector.view(-1, *[1] * (parameter.dim() - 1))
+
+
+def _parameters(course: Course) -> Iterable[Tensor]:
+    return [parameter for group in course.optimizer.param_groups for parameter in group["params"]]
+
+
+def _noise(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def _set_noise(state: Tensor, device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
