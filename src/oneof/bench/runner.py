@@ -1,0 +1,235 @@
+"""The runner: brings a plan's runs to an engine and their records to the ledger, as the only writer."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from oneof import storage
+from oneof.bench.engines import Engine, Record, Task
+from oneof.bench.ledger import Ledger, read
+from oneof.bench.plan import Plan, Run
+from oneof.bench.problem import make_problem, needs_training, problem_of
+from oneof.data.catalogue import DATASETS
+from oneof.stack import VECTOR_FIELDS
+
+_GLANCE = 0.5  # seconds between looks at the clock
+_LAST = 5  # results that are shown
+_STACK = 64  # runs that are trained at once
+
+
+@dataclass
+class Progress:
+    """Where a plan stands."""
+
+    total: int
+    done: int = 0
+    running: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # run -> what went wrong
+    unavailable: dict[str, str] = field(default_factory=dict)  # data set -> what is missing
+    last: list[str] = field(default_factory=list)  # the latest results
+    seconds_left: float | None = None
+    doing: str = ""  # what keeps runs from beginning
+
+    @property
+    def left(self) -> int:
+        """Runs that are neither done nor failed."""
+        return self.total - self.done - len(self.failed)
+
+
+Show = Callable[[Progress], None]
+
+
+def name_of(run: Run) -> str:
+    """Name a run for people."""
+    point = ", ".join(f"{name} {value}" for name, value in run.point.items())
+    return f"{run.label} on {run.dataset}, trial {run.trial}" + (f" ({point})" if point else "")
+
+
+def checkpoint_folder(ledger: Path) -> Path:
+    """Return the folder beside a ledger in which runs under way keep their checkpoints."""
+    return ledger.with_suffix(".checkpoints")
+
+
+class Runner:
+    """Executes the runs of a plan that its ledger does not have yet.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    ledger : Path
+        Finished runs in it are skipped, failed ones tried again.
+    engine : Engine
+        Where runs are executed.
+    device, root : str
+        As for every classifier; the folder of the data sets.
+    budget : float, optional
+        Seconds after which runs write their checkpoints and stop; the next call continues them.
+    show : callable
+        Is given the progress, twice a second and whenever it changes.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        ledger: Path,
+        engine: Engine,
+        *,
+        device: str = "auto",
+        root: str | None = None,
+        budget: float | None = None,
+        show: Show = lambda progress: None,
+    ) -> None:
+        self.plan, self.path, self.engine = plan, ledger, engine
+        self.device, self.root, self.show = device, root, show
+        self.deadline = None if budget is None else time.time() + budget
+        self.checkpoints = checkpoint_folder(ledger)
+
+    def run(self) -> Progress:
+        """Execute until all is done, or the budget is spent."""
+        with Ledger(self.path) as ledger, self.engine:
+            runs = {run.key: run for run in self.plan.runs()}
+            done = {key: record for key, record in ledger.records.items() if record["status"] == "done"}
+            progress = Progress(total=len(runs), done=len(runs.keys() & done.keys()))
+            clock = Clock(done.values(), self.engine.capacity)
+            pending = self._prepare([run for key, run in runs.items() if key not in done], progress)
+            groups = list(together(pending, self.engine.capacity))
+            self.checkpoints.mkdir(exist_ok=True)
+            under_way: dict[int, list[Run]] = {}  # by the identity of the task
+            while True:
+                while groups and len(under_way) < self.engine.capacity and not self._over():
+                    task = self._task(groups[0])
+                    self.engine.submit(task)
+                    under_way[id(task)] = groups.pop(0)
+                progress.running = [name_of(run) for group in under_way.values() for run in group]
+                progress.seconds_left = clock.left(chain(*groups, *under_way.values()))
+                self._show(progress)
+                if not under_way:
+                    break
+                for outcome in self.engine.collect(_GLANCE):
+                    group = under_way.pop(id(outcome.task))
+                    if not outcome.records:
+                        groups = [[run] for run in group] + groups
+                    for run, record in zip(group, outcome.records, strict=bool(outcome.records)):
+                        self._settle(run, record, ledger, progress, clock)
+        self._clean_up()
+        return progress
+
+    def _prepare(self, runs: list[Run], progress: Progress) -> list[Run]:
+        """Train the annotators that runs need, once, and set runs apart whose data cannot be had."""
+        ready: dict[str, str | None] = {}  # problem -> what is wrong with it
+        for run in runs:
+            problem = json.dumps(problem_of(run.spec), sort_keys=True)
+            if problem in ready or self._over():
+                continue
+            # Reading the files is enough to know that they are there; the workers read them again.
+            first = all(run.dataset not in other for other in ready)
+            progress.doing = f"preparing {run.dataset}"
+            try:
+                if first or needs_training(run.spec):
+                    self._show(progress)
+                    make_problem(run.spec, self.root, self.device)
+                ready[problem] = None
+            except (OSError, ValueError, ImportError) as error:
+                ready[problem] = progress.unavailable[run.dataset] = str(error)
+        progress.doing = ""
+        return [run for run in runs if run.dataset not in progress.unavailable]
+
+    def _task(self, group: list[Run]) -> Task:
+        checkpoints = tuple(self._checkpoint(run) for run in group)
+        return Task(tuple(run.spec for run in group), self.device, self.root, checkpoints, self.deadline)
+
+    def _checkpoint(self, run: Run) -> Path:
+        return self.checkpoints / f"{run.key}.safetensors"
+
+    def _settle(self, run: Run, record: Record | None, ledger: Ledger, progress: Progress, clock: "Clock") -> None:
+        """Write down what became of a run; one that was paused stays open, its checkpoint in place."""
+        if record is None:
+            return
+        ledger.append(record)
+        if record["status"] == "done":
+            progress.done += 1
+            clock.add(record)
+            accuracy = record["results"]["validation_accuracy"]["test_accuracy"]
+            progress.last = [*progress.last, f"{name_of(run)}: {100 * accuracy:.2f} %"][-_LAST:]
+            self._checkpoint(run).unlink(missing_ok=True)
+        else:
+            progress.failed[name_of(run)] = record["error"].strip().splitlines()[-1]
+
+    def _over(self) -> bool:
+        return self.deadline is not None and time.time() >= self.deadline
+
+    def _show(self, progress: Progress) -> None:
+        self.show(progress)
+        if self.checkpoints.is_dir():  # for `oneof status` in another terminal
+            with storage.replacing(self.checkpoints / "progress.json") as part:
+                part.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+
+    def _clean_up(self) -> None:
+        (self.checkpoints / "progress.json").unlink(missing_ok=True)
+        if not any(self.checkpoints.iterdir()):
+            self.checkpoints.rmdir()
+
+
+def together(runs: list[Run], workers: int) -> Iterator[list[Run]]:
+    """Group runs that the engine can train at once, each group large enough and all workers busy."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
+        alike = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
+        kind = json.dumps([run.dataset, run.spec["method"], settings]) if alike else run.key
+        groups.setdefault(kind, []).append(run)
+    for group in groups.values():
+        size = min(_STACK, max(1, -(-len(group) // workers)))
+        yield from (group[i : i + size] for i in range(0, len(group), size))
+
+
+class Clock:
+    """Guesses how long runs will take from those that are done."""
+
+    def __init__(self, records: Iterable[dict[str, Any]], capacity: int) -> None:
+        self.capacity = capacity
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for record in records:
+            self.add(record)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Learn from a run that is done."""
+        self._seconds[_kind(record["spec"])].append(record["seconds"])
+
+    def left(self, runs: Iterable[Run]) -> float | None:
+        """Return the seconds that these runs will take, None when nothing is known."""
+        if not self._seconds:
+            return None
+        typical = fmean(fmean(values) for values in self._seconds.values())
+        known = {kind: fmean(values) for kind, values in self._seconds.items()}
+        return sum(known.get(_kind(run.spec), typical) for run in runs) / self.capacity
+
+
+def progress_of(plan: Plan, ledger: Path) -> Progress:
+    """Return where a plan stands, from its ledger and from what its runner last said."""
+    runs = {run.key: run for run in plan.runs()}
+    records = read([ledger]).records if ledger.is_file() else {}
+    mine = {key: records[key] for key in runs if key in records}
+    failed = {
+        name_of(runs[key]): record["error"].strip().splitlines()[-1]
+        for key, record in mine.items()
+        if record["status"] == "failed"
+    }
+    progress = Progress(total=len(runs), done=len(mine) - len(failed), failed=failed)
+    said = checkpoint_folder(ledger) / "progress.json"
+    if said.is_file():
+        live = json.loads(said.read_text(encoding="utf-8"))
+        for name in ("running", "unavailable", "last", "seconds_left", "doing"):
+            setattr(progress, name, live[name])
+    return progress
+
+
+def _kind(spec: Any) -> tuple[str, str]:
+    return spec["dataset"], spec["method"]

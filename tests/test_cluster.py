@@ -1,0 +1,60 @@
+"""A plan on a real Ray cluster of two nodes, one of which is killed in the middle."""
+
+import pytest
+
+import bench_data
+from oneof.bench.engines import LocalEngine
+from oneof.bench.ledger import read
+from oneof.bench.plan import read_plan
+from oneof.bench.runner import Runner
+
+ray = pytest.importorskip("ray", reason="needs the extra 'cluster'")
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A head with one core and a second node with one."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # A dead node is noticed within seconds.
+    patience = {
+        "health_check_period_ms": 500,
+        "health_check_timeout_ms": 1000,
+        "health_check_failure_threshold": 3,
+    }
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": patience}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster.second = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_a_lost_node_loses_nothing_and_repeats_nothing(cluster, tmp_path):
+    from oneof.bench.cluster import RayEngine
+
+    root = bench_data.write_soccer_player(tmp_path / "data")
+    (tmp_path / "plan.toml").write_text(bench_data.PLAN.replace("epochs = 4", "epochs = 20"))
+    plan = read_plan(tmp_path / "plan.toml")
+    engine = RayEngine(cluster.address, cpus=1, gpus=0)
+    assert engine.capacity == 2
+    seen = []
+
+    def kill_second(progress):
+        seen.append(len(progress.running))
+        if progress.done == 1 and len(progress.running) == 2 and cluster.second is not None:
+            cluster.remove_node(cluster.second, allow_graceful=False)
+            cluster.second = None
+
+    ledger = tmp_path / "ray.jsonl"
+    progress = Runner(plan, ledger, engine, device="cpu", root=str(root), show=kill_second).run()
+    assert cluster.second is None, "the second node was never killed"
+    assert max(seen) == 2
+    assert (progress.done, progress.failed, progress.unavailable) == (6, {}, {})
+    assert ledger.read_bytes().count(b'"key"') == 6
+
+    Runner(plan, tmp_path / "local.jsonl", LocalEngine(2), device="cpu", root=str(root)).run()
+    on_ray, locally = (read([tmp_path / name]).records for name in ("ray.jsonl", "local.jsonl"))
+    assert bench_data.results(on_ray) == bench_data.results(locally)

@@ -1,0 +1,297 @@
+"""The runner: nothing is lost, nothing is done twice, and one bad run does not stop the others."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import bench_data
+from oneof.bench.engines import LocalEngine
+from oneof.bench.execute import CRITERIA
+from oneof.bench.ledger import Ledger, read
+from oneof.bench.plan import read_plan
+from oneof.bench.problem import make_problem
+from oneof.bench.runner import Runner, progress_of, together
+from oneof.cli import app
+
+
+@pytest.fixture(scope="session")
+def soccer(tmp_path_factory):
+    return bench_data.write_soccer_player(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(soccer, tmp_path_factory):
+    """The plan, and the records of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "plan.toml").write_text(bench_data.PLAN)
+    plan = read_plan(folder / "plan.toml")
+    progress = carry_out(plan, folder / "ledger.jsonl", soccer)
+    assert (progress.done, progress.failed, progress.unavailable) == (6, {}, {})
+    return plan, read([folder / "ledger.jsonl"]).records
+
+
+def carry_out(plan, ledger, root, workers=1, **options):
+    return Runner(plan, ledger, LocalEngine(workers), device="cpu", root=str(root), **options).run()
+
+
+def in_a_process(plan, ledger, root, *more):
+    command = [sys.executable, "-m", "oneof", "run", plan.path, "--ledger", ledger, "--data", root, "--workers", 1]
+    return subprocess.Popen(
+        list(map(str, [*command, "--device", "cpu", *more])), stderr=subprocess.PIPE, text=True
+    )
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_a_record_says_everything(undisturbed):
+    plan, records = undisturbed
+    for run in plan.runs():
+        record = records[run.key]
+        assert record["status"] == "done"
+        assert record["spec"] == json.loads(json.dumps(run.spec))
+        assert record["seconds"] > 0
+        assert record["memory"]["process_mb"] > 50
+        assert record["versions"].keys() >= {"oneof", "python", "torch", "numpy"}
+        assert record["device"].endswith("CPU")
+        curves, results = record["curves"], record["results"]
+        assert results.keys() == {*CRITERIA, "last_epoch", "transductive"}
+        for name, uses_truth in CRITERIA.items():
+            best = int(np.argmax(curves[name]))
+            assert curves[name][results[name]["epoch"]] == pytest.approx(max(curves[name]))
+            assert results[name]["epoch"] == best
+            assert results[name]["test_accuracy"] == pytest.approx(curves["test_accuracy"][best], abs=1e-4)
+            assert results[name]["true_labels"] is uses_truth
+        assert results["last_epoch"]["epoch"] == record["epochs"] - 1 == 3
+        assert results["last_epoch"]["test_accuracy"] == pytest.approx(curves["test_accuracy"][-1], abs=1e-4)
+
+
+def test_true_labels_train_only_the_upper_bound(undisturbed):
+    _, records = undisturbed
+    accuracy = {
+        (r["spec"]["method"], r["spec"]["labels"]): r["results"]["validation_accuracy"]["test_accuracy"]
+        for r in records.values()
+    }
+    transductive = {r["spec"]["labels"]: r["results"]["transductive"]["accuracy"] for r in records.values()}
+    assert accuracy["CC", "true"] > accuracy["CC", "candidates"] > 0.5
+    assert transductive["true"] == 1.0
+    assert transductive["candidates"] < 1.0
+
+
+def test_splits_are_disjoint_and_shared(soccer, undisturbed):
+    plan, _ = undisturbed
+    first, second = (make_problem(run.spec, soccer) for run in plan.runs()[:2])
+    rows = [part.x for part in (first.train, first.validation, first.test)]
+    assert [len(x) for x in rows] == [17472 - 2 * 1747, 1747, 1747]
+    assert len(np.unique(np.concatenate(rows), axis=0)) == 17472
+    assert (first.train.x == second.train.x).all()
+    assert (first.train.candidates == second.train.candidates).all()
+    other = make_problem(plan.runs()[-1].spec, soccer)
+    assert (first.test.x != other.test.x).any()
+
+
+def test_finished_runs_are_skipped(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    ledger = tmp_path / "ledger.jsonl"
+    with Ledger(ledger) as writer:
+        for record in list(records.values())[:4]:
+            writer.append(record)
+    before = ledger.read_bytes()
+    assert carry_out(plan, ledger, soccer, workers=2).done == 6
+    assert ledger.read_bytes().startswith(before)
+    assert ledger.read_bytes().count(b'"key"') == 6
+    assert bench_data.results(read([ledger]).records) == bench_data.results(records)
+    assert not (tmp_path / "ledger.checkpoints").exists()
+
+
+def test_a_failed_run_is_told_and_tried_again(undisturbed, soccer, tmp_path):
+    _, records = undisturbed
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "ledger.jsonl"
+    plan.write_text(bench_data.PLAN + '[[override]]\nmethods = ["cc"]\nnetwork = "lenet"\n')
+    command = ["run", plan, "--ledger", ledger, "--data", soccer, "--workers", 1, "--device", "cpu"]
+    result = invoke(*command)
+    assert result.exit_code == 1
+    assert "4 of 6 runs done, 2 failed" in result.stdout
+    assert "failed: cc on soccer-player, trial 0: ValueError: the network 'lenet' needs images" in result.stderr
+    failed = [r for r in read([ledger]).records.values() if r["status"] == "failed"]
+    assert all("Traceback" in record["error"] for record in failed)
+    shown = invoke("status", plan, "--ledger", ledger)
+    assert "4 of 6 runs done, 2 failed" in shown.stdout
+    assert "the network 'lenet' needs images" in shown.stdout
+    assert invoke(*command).exit_code == 1
+    assert ledger.read_bytes().count(b'"status":"failed"') == 4
+    # The same settings as before give the same numbers, whatever else the plan holds.
+    done = {key: r for key, r in read([ledger]).records.items() if r["status"] == "done"}
+    assert bench_data.results(done).items() <= bench_data.results(records).items()
+
+
+def test_a_killed_worker_costs_one_run_and_the_rest_goes_on(undisturbed, soccer, tmp_path):
+    """Runs that were trained together are tried one by one; one that is killed alone has failed."""
+    plan, records = undisturbed
+    ledger, engine = tmp_path / "ledger.jsonl", LocalEngine(1)
+    killed = []
+
+    def kill_twice(progress):
+        if engine._busy and len(killed) < 2:
+            killed.append(progress.running)
+            os.kill(engine._busy[0].process.pid, signal.SIGKILL)
+            engine._busy[0].process.join()
+
+    progress = Runner(plan, ledger, engine, device="cpu", root=str(soccer), show=kill_twice).run()
+    assert killed == [
+        [f"{m} on soccer-player, trial {t}" for t in (0, 1) for m in ("cc", "supervised")],
+        killed[0][:1],
+    ]
+    assert (progress.done, list(progress.failed)) == (5, killed[1])
+    (failed,) = (r for r in read([ledger]).records.values() if r["status"] == "failed")
+    assert "exit code -9; if it was killed, the machine was probably out of memory: use" in failed["error"]
+    assert carry_out(plan, ledger, soccer).done == 6
+    assert bench_data.results(read([ledger]).records) == bench_data.results(records)
+
+
+def test_runs_that_are_alike_are_trained_together(tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        bench_data.PLAN.replace("lr = 0.5", "").replace(
+            "[methods.cc]", "[grid]\nlr = [0.1, 0.2, 0.3]\n[methods.cc]"
+        )
+        + '[[override]]\nmethods = ["proden"]\nnetwork = "mlp5"\n'
+    )
+    runs = read_plan(tmp_path / "plan.toml").runs()
+    groups = list(together(runs, workers=1))
+    # cc and supervised are the same method on the same rows; the labels they learn from may differ
+    assert sorted(map(len, groups)) == [1] * 6 + [12]
+    assert sorted(run.key for group in groups for run in group) == sorted(run.key for run in runs)
+    assert sorted(map(len, together(runs, workers=4)))[-1] == 3
+
+
+def test_a_budget_pauses_and_the_next_call_goes_on(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    ledger = tmp_path / "ledger.jsonl"
+    progress = carry_out(plan, ledger, soccer, budget=0.1)
+    assert (progress.done < 6, progress.failed, progress.unavailable) == (True, {}, {})
+    assert progress_of(plan, ledger).done == progress.done
+    assert carry_out(plan, ledger, soccer).done == 6
+    assert bench_data.results(read([ledger]).records) == bench_data.results(records)
+    assert not (tmp_path / "ledger.checkpoints").exists()
+
+
+def test_a_pause_in_the_middle_of_a_run_changes_nothing(undisturbed, soccer, tmp_path):
+    """The deadline has passed when the run begins: it stops after each epoch, with a checkpoint."""
+    from oneof.bench.engines import Task, execute_task
+
+    plan, records = undisturbed
+    run = plan.runs()[1]
+    task = Task((run.spec,), "cpu", str(soccer), (tmp_path / "run.safetensors",), deadline=0.0)
+    outcomes = [execute_task(task) for _ in range(4)]
+    assert outcomes[:3] == [[None]] * 3
+    assert bench_data.results({run.key: outcomes[3][0]}) == bench_data.results({run.key: records[run.key]})
+
+
+def test_killed_at_random_moments_nothing_is_lost(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    ledger, chance = tmp_path / "ledger.jsonl", random.Random(0)
+    for _ in range(3):
+        process = in_a_process(plan, ledger, soccer)
+        try:
+            process.communicate(timeout=chance.uniform(3, 7))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+    assert in_a_process(plan, ledger, soccer).wait(timeout=120) == 0
+    kept = read([ledger])
+    assert bench_data.results(kept.records) == bench_data.results(records)
+
+
+def test_only_one_runner_writes_a_ledger(undisturbed, soccer, tmp_path):
+    plan, _ = undisturbed
+    with Ledger(tmp_path / "ledger.jsonl"):
+        result = invoke("run", plan.path, "--ledger", tmp_path / "ledger.jsonl", "--data", soccer, "--workers", 1)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "ledger.jsonl" in result.stderr
+
+
+def test_workers_of_a_killed_runner_end(soccer, tmp_path):
+    long = tmp_path / "plan.toml"
+    long.write_text(bench_data.PLAN.replace("epochs = 4", "epochs = 100000"))
+    process = in_a_process(read_plan(long), tmp_path / "ledger.jsonl", soccer)
+    deadline = time.monotonic() + 60
+    while not (children := _children(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert children
+    process.kill()
+    process.communicate()
+    while any(_alive(pid) for pid in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_alive(pid) for pid in children)
+
+
+def _children(pid):
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        pytest.skip("needs /proc with children")
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_data_that_cannot_be_had_leave_the_rest_alone(soccer, tmp_path):
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "ledger.jsonl"
+    plan.write_text(
+        bench_data.PLAN.replace('["soccer-player"]', '["yahoo-news", "soccer-player"]').replace(
+            "trials = 2", "trials = 1"
+        )
+    )
+    result = invoke("run", plan, "--ledger", ledger, "--data", soccer, "--workers", 1, "--device", "cpu")
+    assert result.exit_code == 1
+    assert "3 of 6 runs done" in result.stdout
+    assert "unavailable: yahoo-news: " in result.stderr
+    assert "Yahoo" in result.stderr
+
+
+def test_dry_tells_runs_and_hours(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    with Ledger(tmp_path / "ledger.jsonl") as writer:
+        writer.append(next(r for r in records.values() if r["spec"]["method"] == "PRODEN"))
+    result = invoke("run", plan.path, "--ledger", tmp_path / "ledger.jsonl", "--dry", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "6 runs, 5 left"
+    assert "cc on soccer-player: 2 runs of" in lines[1]
+    assert "(3 timed steps, evaluation not included)" in lines[1]
+    assert "(mean of 1 done)" in result.stdout
+    assert "hours with 1 at a time" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workers", 0], "--workers is 0, but must be from 1 to"),
+        (["--workers", 10**6], "--workers is 1000000, but must be from 1 to"),
+        (["--budget", -1], "--budget is -1.0, but must be a number of seconds > 0"),
+        (["--device", "tpu"], "device is 'tpu'"),
+    ],
+)
+def test_wrong_options_are_one_line(undisturbed, tmp_path, options, words):
+    plan, _ = undisturbed
+    result = invoke("run", plan.path, "--ledger", tmp_path / "ledger.jsonl", *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "ledger.jsonl").exists()
