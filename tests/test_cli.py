@@ -40,7 +40,7 @@ def fail(*arguments):
 
 
 def in_a_process(*arguments, **options):
-    command = [sys.executable, "-m", "oneof.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "oneof", *map(str, arguments)]
     environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
 
@@ -144,7 +144,7 @@ def test_round_trip(iris, tmp_path, name, options, out):
 
 @pytest.mark.parametrize("method", oneof.METHODS)
 def test_every_method_fits_a_csv(iris, tmp_path, method):
-    views = ["--set", "views=jitter"] if oneof.METHODS[method].needs_views else []
+    views = ["--set", "views=plain+jitter+jitter"] if oneof.METHODS[method].needs_views else []
     options = [
         "--separator",
         "|",
@@ -212,7 +212,7 @@ def test_settings_are_literals_or_plain_strings(work):
     texts = [
         "lr=1e-2",
         "patience=None",
-        "views=jitter",
+        "views=plain+jitter+jitter",
         "objective=ml",
         "network='mlp'",
         "epochs= 2",
@@ -221,7 +221,7 @@ def test_settings_are_literals_or_plain_strings(work):
     settings = [part for text in texts for part in ("--set", text)]
     succeed("fit", work / "t.csv", "--separator", "|", *COLUMNS, *settings, "--quiet", "--out", work / "m")
     model = oneof.load_model(work / "m")
-    assert (model.lr, model.patience, model.views, model.objective) == (0.01, None, "jitter", "ml")
+    assert (model.lr, model.patience, model.views, model.objective) == (0.01, None, "plain+jitter+jitter", "ml")
     assert (model.network, model.epochs, model.batch_size) == ("mlp", 2, 50)
 
 
@@ -408,7 +408,7 @@ def test_an_error_in_a_process_is_one_line(work):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
 def test_ctrl_c_is_no_traceback(work):
-    command = [sys.executable, "-m", "oneof.cli", *FIT[:-3], "--set", "epochs=2000", "--out", "new"]
+    command = [sys.executable, "-m", "oneof", *FIT[:-3], "--set", "epochs=2000", "--out", "new"]
     with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert "epoch 200/2000" in process.stderr.readline()
@@ -420,3 +420,53 @@ def test_ctrl_c_is_no_traceback(work):
     assert stdout == ""
     assert "Traceback" not in stderr
     assert not list(work.glob("new*"))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Thirty small gray files in a folder, bright or dark, and a CSV that names them with candidate sets."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "img").mkdir()
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(60):
+        bright = i % 2
+        Image.fromarray((rng.integers(0, 60, size=(12, 10)) + 150 * bright).astype(np.uint8)).save(
+            folder / "img" / f"{i}.png"
+        )
+        label = "day" if bright else "night"
+        rows.append({"file": f"img/{i}.png", "candidates": label if i % 3 else "day|night", "truth": label})
+    pd.DataFrame(rows).to_csv(folder / "labels.csv", index=False)
+    return folder
+
+
+def test_images_of_ones_own_from_fit_to_disambiguate(pictures, tmp_path):
+    table, model = pictures / "labels.csv", tmp_path / "model"
+    options = ["--images", "file", "--separator", "|", "--drop", "truth", "--method", "cc", "--quiet"]
+    settings = ["--set", "epochs=15", "--set", "batch_size=20", "--set", "lr=0.02"]
+    said = succeed("fit", table, *options, *settings, "--size", 8, "--out", model).stdout
+    assert "60 rows, 64 features, 2 classes" in said
+    assert oneof.load_model(model).input_shape_ == (1, 8, 8)
+    said = succeed("score", model, table, "--labels", "truth", "--images", "file").stdout
+    assert float(said.split()[2]) > 0.9
+    succeed("predict", model, table, "--images", "file", "--id", "file", "--out", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv").columns.tolist() == ["file", "prediction", "probability"]
+    chosen = ["--images", "file", "--separator", "|", "--id", "file", "--sort", "margin"]
+    succeed("disambiguate", model, table, *chosen, "--out", tmp_path / "d.csv")
+    assert len(pd.read_csv(tmp_path / "d.csv")) == 60
+
+
+def test_images_of_ones_own_that_are_missing_or_no_images(pictures, tmp_path):
+    (pictures / "bad.csv").write_text("file,candidates\nimg/0.png,a\nimg/none.png,b\n")
+    line = fail("fit", pictures / "bad.csv", "--images", "file", "--quiet", "--out", tmp_path / "model")
+    assert "none.png" in line
+    (pictures / "bad.csv").write_text("file,candidates\nimg/0.png,a\nlabels.csv,b\n")
+    assert "labels.csv" in fail(
+        "fit", pictures / "bad.csv", "--images", "file", "--quiet", "--out", tmp_path / "model"
+    )
+    assert "no column 'picture'" in fail(
+        "fit", pictures / "labels.csv", "--images", "picture", "--out", tmp_path / "m"
+    )
+    assert not (tmp_path / "model").exists()

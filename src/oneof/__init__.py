@@ -1,5 +1,6 @@
 """oneof: learn classifiers from candidate label sets. The truth is one of these labels."""
 
+from oneof.data import PartialLabels, load_dataset, load_images
 from oneof.labels import encode, from_complementary, from_votes
 from oneof.methods import METHODS
 from oneof.methods.cavl import CAVL
@@ -12,6 +13,7 @@ from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
 from oneof.models import load_model
+from oneof.stack import fit_together
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,9 +26,13 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "PartialLabels",
     "PiCO",
     "encode",
+    "fit_together",
     "from_complementary",
     "from_votes",
+    "load_dataset",
+    "load_images",
     "load_model",
 ]

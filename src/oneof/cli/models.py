@@ -1,10 +1,6 @@
-"""The command line: ``oneof fit``, ``predict``, ``score``, ``disambiguate``, ``methods`` and ``demo``."""
+"""Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
-import ast
 import inspect
-import sys
-import warnings
-from collections.abc import Sequence
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
@@ -13,13 +9,11 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
-from typer.core import TyperGroup
 
-from oneof import METHODS, __version__, encode, load_model, tables
+from oneof import METHODS, encode, load_model, tables
 from oneof.base import PartialLabelClassifier
+from oneof.cli.app import app, fold, literal, note, show_grid
+from oneof.data.folder import decode_images, image_paths
 from oneof.engine import resolve_device
 from oneof.hyperparameters import check
 from oneof.metrics import approximated_accuracy, covering_rate
@@ -27,47 +21,6 @@ from oneof.networks import NETWORKS
 
 _OWN_OPTION = {"random_state": "--seed", "device": "--device", "verbose": "--quiet"}
 _NETWORK_NAMES = ["auto", *NETWORKS]
-_UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
-
-
-def _fold(text: str) -> str:
-    """Put a text on one line, without control characters."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
-
-
-def _note(kind: str, text: str) -> None:
-    typer.echo(_fold(f"{kind}: {text}"), err=True)
-
-
-class _OneLineErrors(TyperGroup):
-    """Commands whose every complaint is one line on standard error: exit code 2, and 130 after Ctrl-C."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: _note("warning", str(message))
-            sys.exit(self._run(*args, **kwargs | {"standalone_mode": False}))
-
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().main(*args, **kwargs)
-        except (KeyboardInterrupt, typer.Abort):
-            return 130
-        except _UsageError as error:
-            see = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-            _note("error", error.format_message() + see)
-        except (ValueError, TypeError, OSError) as error:
-            _note("error", str(error) or type(error).__name__)
-        return 2
-
-
-app = typer.Typer(
-    cls=_OneLineErrors,
-    help="Learn classifiers from candidate label sets: the truth is one of these labels.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Some environments, such as GitHub's, make typer colour even what goes into a file.
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
-)
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
@@ -82,22 +35,18 @@ Ids = Annotated[
 ]
 
 
+Images = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The column of image files, named from the table's folder: learn from them."
+    ),
+]
+
+
 class Sort(StrEnum):
     """Orders of the rows of ``oneof disambiguate``."""
 
     MARGIN = "margin"
-
-
-@app.callback(invoke_without_command=True)
-def _start(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"oneof {__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()
@@ -107,11 +56,11 @@ def methods(
     """List the methods, or the settings of one."""
     if name is None:
         rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in METHODS.items()]
-        _show_grid(["method", "description"], rows)
+        show_grid(["method", "description"], rows)
     else:
         parameters = fields(_method(name))
         rows = [[each.name, repr(each.default), _accepted(each.name, each.metadata)] for each in parameters]
-        _show_grid(["setting", "default", "accepts"], rows)
+        show_grid(["setting", "default", "accepts"], rows)
 
 
 @app.command()
@@ -131,11 +80,13 @@ def fit(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")
     ] = None,
+    images: Images = None,
+    size: Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Learn a model from candidate sets.
 
-    All columns but those of --candidates, --id and --drop are features.
+    All columns but those of --candidates, --id and --drop are features; with --images the images alone are.
     """
     tables.check_target(out, [table], table=False)
     resolve_device(device)
@@ -143,25 +94,27 @@ def fit(
     model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
     check(model)
     apart = [candidates, *(ids or []), *(drop or [])]
-    data = tables.read_table(table, apart)
-    sets, classes = encode(_labels(data, candidates, separator))
+    data = _read(table, apart, images, size, progress=not quiet)
+    sets, classes = encode(read_labels(data, candidates, separator))
     model.fit(tables.numeric_features(data, apart), pd.DataFrame(sets, columns=classes))
     model.save(out)
     typer.echo(
         f"{len(sets)} rows, {model.n_features_in_} features, {len(classes)} classes, "
         f"{sets.sum(1).mean():.2f} candidates in a set on average"
     )
-    typer.echo(_fold(f"{cls.__name__} model written to {out}"))
+    typer.echo(fold(f"{cls.__name__} model written to {out}"))
 
 
 @app.command()
-def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None) -> None:
+def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
     tables.check_target(out, [model, table])
-    fitted, data = load_model(model), tables.read_table(table, ids or [])
-    probabilities = fitted.predict_proba(_features(fitted, data, ids or []))
+    names = list(dict.fromkeys(ids or []))
+    fitted = load_model(model)
+    data = _read_for(fitted, table, names, images)
+    probabilities = fitted.predict_proba(_features(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    _write(_joined(data.columns, best), out)
+    _write(_joined(data.columns[names], best), out)
 
 
 @app.command()
@@ -170,9 +123,11 @@ def score(
     table: TablePath,
     labels: Annotated[str, typer.Option(metavar="COLUMN", help="The column of true labels or candidate sets.")],
     separator: Separator = None,
+    images: Images = None,
 ) -> None:
     """Print how good the predictions are."""
-    fitted, data = load_model(model), tables.read_table(table, [labels])
+    fitted = load_model(model)
+    data = _read_for(fitted, table, [labels], images)
     sets = _candidates(fitted, data, labels, separator)
     probabilities = fitted.predict_proba(_features(fitted, data, [labels]))
     plain = bool((sets.sum(1) == 1).all())
@@ -190,6 +145,7 @@ def disambiguate(
     separator: Separator = None,
     ids: Ids = None,
     sort: Annotated[Sort | None, typer.Option(help="margin: first the rows that deserve a second look.")] = None,
+    images: Images = None,
 ) -> None:
     """Write the most likely candidate of every row.
 
@@ -197,7 +153,8 @@ def disambiguate(
     """
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
-    fitted, data = load_model(model), tables.read_table(table, [candidates, *names])
+    fitted = load_model(model)
+    data = _read_for(fitted, table, [candidates, *names], images)
     sets = _candidates(fitted, data, candidates, separator)
     decision = fitted.disambiguate(_features(fitted, data, [candidates, *names]), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
@@ -220,23 +177,34 @@ def demo(
     run_demo(out, json_out, typer.echo)
 
 
-def main() -> None:
-    """Run the command line."""
-    app(prog_name="oneof")
-
-
-def _show_grid(header: Sequence[str], rows: list[list[str]]) -> None:
-    terminal = sys.stdout.isatty()
-    grid = Grid(*header, box=None, pad_edge=False)
-    for row in rows:
-        grid.add_row(*map(Text, row))  # Text: brackets are no markup here
-    Console(force_terminal=terminal, width=None if terminal else 200).print(grid)
-
-
 def _method(name: str) -> type[PartialLabelClassifier]:
     if name.lower() not in METHODS:
         raise ValueError(f"{name!r} is no method; choose one of {', '.join(METHODS)}")
     return METHODS[name.lower()]
+
+
+def _read(
+    table: Path,
+    columns: list[str],
+    images: str | None,
+    size: int | tuple[int, int] | None = None,
+    channels: Any = None,
+    progress: bool = True,
+) -> tables.Table:
+    """Read a table; with ``images`` its rows are the images that this column names."""
+    if images is None:
+        return tables.read_table(table, columns)
+    data = tables.read_table(table, [*columns, images])
+    paths = image_paths(table, images, data.columns[images].tolist())
+    return data._replace(rows=decode_images(paths, size, channels, progress=progress))
+
+
+def _read_for(model: PartialLabelClassifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
+    """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
+    if images is None or model.input_shape_ is None:
+        return _read(table, columns, images)
+    channels, height, width = model.input_shape_
+    return _read(table, columns, images, (height, width), channels)
 
 
 def _accepted(name: str, metadata: Any) -> str:
@@ -259,21 +227,13 @@ def _settings(cls: type[PartialLabelClassifier], texts: list[str]) -> dict[str, 
             raise ValueError(f"--set {text!r} has an option of its own; use {_OWN_OPTION[name]}")
         if name not in allowed:
             raise ValueError(f"{cls.__name__} has no setting {name!r}; {tables.alternatives(name, allowed)}")
-        settings[name] = _literal(value)
+        settings[name] = literal(value)
     if settings.get("network", "auto") not in _NETWORK_NAMES:
         raise ValueError(f"network is {settings['network']!r}, but must be one of {_NETWORK_NAMES}")
     return settings
 
 
-def _literal(text: str) -> Any:
-    """Read a Python literal; anything else is a plain string."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return text
-
-
-def _labels(data: tables.Table, column: str, separator: str | None, classes: Any = None) -> list[Any]:
+def read_labels(data: tables.Table, column: str, separator: str | None, classes: Any = None) -> list[Any]:
     """Read labels or sets of labels; a cell that looks like a set but is taken for one label gets a hint."""
     cells = tables.label_sets(data.columns[column], separator, classes)
     known = set() if classes is None else set(classes.tolist())
@@ -282,7 +242,7 @@ def _labels(data: tables.Table, column: str, separator: str | None, classes: Any
         cell = next((cell for cell in whole if mark in cell), None)
         if cell is not None:
             count_as = f"cells of {column!r} such as {cell!r} count as one label each"
-            _note("hint", f"{count_as}; pass --separator {mark!r} to split them")
+            note("hint", f"{count_as}; pass --separator {mark!r} to split them")
             break
     return cells
 
@@ -297,7 +257,7 @@ def _candidates(
     model: PartialLabelClassifier, data: tables.Table, column: str, separator: str | None
 ) -> NDArray[Any]:
     """Return the candidate sets of a column as a boolean matrix over the model's classes."""
-    return encode(_labels(data, column, separator, model.classes_), model.classes_)[0]
+    return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
 
 
 def _joined(keys: Any, results: dict[str, Any]) -> Any:
@@ -310,8 +270,4 @@ def _joined(keys: Any, results: dict[str, Any]) -> Any:
 
 def _write(result: Any, out: Path) -> None:
     tables.write_table(result, out)
-    typer.echo(_fold(f"{len(result)} rows written to {out}"))
-
-
-if __name__ == "__main__":
-    main()
+    typer.echo(fold(f"{len(result)} rows written to {out}"))

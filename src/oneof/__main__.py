@@ -1,0 +1,5 @@
+"""``python -m oneof`` is ``oneof``."""
+
+from oneof.cli import main
+
+main()

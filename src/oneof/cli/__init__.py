@@ -1,0 +1,11 @@
+"""The command line: one module for each group of commands."""
+
+from oneof.cli import bench, data, models
+from oneof.cli.app import app
+
+__all__ = ["app", "bench", "data", "main", "models"]
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="oneof")

@@ -1,0 +1,134 @@
+"""Commands for experiments: ``oneof run``, ``status`` and ``report``."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oneof.cli.app import app, fold, note, show_grid
+from oneof.engine import resolve_device
+
+if TYPE_CHECKING:
+    from oneof.bench.engines import Engine
+    from oneof.bench.plan import Plan
+
+PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A .toml file; see benchmarks/.")]
+LedgerPath = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="Where results are kept; results/PLAN.jsonl beside the plan."),
+]
+Root = Annotated[
+    Path | None, typer.Option("--data", metavar="FOLDER", help="Where data sets lie, instead of $ONEOF_DATA.")
+]
+
+
+class EngineName(StrEnum):
+    """Where runs are executed."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+@app.command()
+def run(
+    plan: PlanPath,
+    ledger: LedgerPath = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores and threads allow.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Pause after so long; the next call goes on.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    data: Root = None,
+    engine: Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")] = EngineName.LOCAL,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; a new local one without it.")] = None,
+    cpus_per_run: Annotated[float, typer.Option(help="Ray: cores that a run takes.")] = 1.0,
+    gpus_per_run: Annotated[float, typer.Option(help="Ray: GPUs that a run takes; may be a fraction.")] = 0.0,
+    dry: Annotated[bool, typer.Option("--dry", help="Print the number of runs and the hours, and stop.")] = False,
+) -> None:
+    """Carry out the runs of a plan that are not in its ledger yet."""
+    from oneof.bench.board import Board, details, headline
+    from oneof.bench.engines import LocalEngine
+    from oneof.bench.estimate import estimate
+    from oneof.bench.plan import read_plan
+    from oneof.bench.runner import Runner
+
+    resolve_device(device)
+    content, path = read_plan(plan), _ledger(plan, ledger)
+    count = _workers(content, workers)
+    root = None if data is None else str(data)
+    if dry:
+        for line in estimate(content, path, count, device):
+            typer.echo(fold(line))
+        return
+    if budget is not None and budget <= 0:
+        raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
+    if engine is EngineName.RAY:
+        from oneof.bench.cluster import RayEngine
+
+        place: Engine = RayEngine(address, cpus_per_run, gpus_per_run)
+    else:
+        place = LocalEngine(count)
+    path.parent.mkdir(exist_ok=True)
+    with Board(content.title) as board:
+        progress = Runner(content, path, place, device=device, root=root, budget=budget, show=board.show).run()
+    typer.echo(headline(progress))
+    for kind, text in details(progress):
+        if kind in ("failed", "unavailable"):
+            note(kind, text)
+    typer.echo(fold(f"results are in {path}"))
+    if progress.failed or progress.unavailable:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
+    """Show where a plan stands, also while it runs elsewhere."""
+    from oneof.bench.board import details, headline
+    from oneof.bench.plan import read_plan
+    from oneof.bench.runner import progress_of
+
+    progress = progress_of(read_plan(plan), _ledger(plan, ledger))
+    typer.echo(headline(progress))
+    if details(progress):
+        show_grid(["", ""], [list(line) for line in details(progress)])
+
+
+@app.command()
+def report(
+    plan: Annotated[Path, typer.Option(metavar="PLAN", help="The plan whose runs are told.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
+    ledgers: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan."),
+    ] = None,
+    paper: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The paper's numbers; paper.toml beside the plan.")
+    ] = None,
+) -> None:
+    """Write tables, curves and where every number comes from, as Markdown, LaTeX and one HTML page."""
+    from oneof.bench.plan import read_plan
+    from oneof.bench.report import write_report
+
+    for path in write_report(read_plan(plan), ledgers or [_ledger(plan, None)], out, paper):
+        typer.echo(fold(str(path)))
+
+
+def _ledger(plan: Path, ledger: Path | None) -> Path:
+    return plan.parent / "results" / f"{plan.stem}.jsonl" if ledger is None else ledger
+
+
+def _workers(plan: "Plan", workers: int | None) -> int:
+    """Return how many processes to use: together they never take more threads than there are cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = max(run.spec["settings"]["threads"] or cores for run in plan.runs())
+    most = max(1, cores // threads)
+    if workers is None:
+        return most
+    if not 1 <= workers <= most:
+        raise ValueError(
+            f"--workers is {workers}, but must be from 1 to {most}: there are {cores} cores, and a run takes "
+            f"{threads}"
+        )
+    return workers

@@ -1,0 +1,141 @@
+"""Commands for data: ``oneof datasets``, ``corrupt`` and ``inspect``."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from oneof import encode, storage, tables
+from oneof.cli.app import app, fold, literal, note, show_grid
+from oneof.cli.models import Candidates, Separator, TablePath, read_labels
+from oneof.engine import resolve_device
+
+Root = Annotated[
+    Path | None, typer.Option("--data", metavar="FOLDER", help="Where data sets lie, instead of $ONEOF_DATA.")
+]
+
+
+class Mode(StrEnum):
+    """Statistics of an annotator's batch normalisation."""
+
+    EVAL = "eval"
+    BATCH = "batch"
+
+
+@app.command()
+def datasets(data: Root = None) -> None:
+    """List the data sets that oneof knows."""
+    from oneof.data import describe_datasets
+
+    rows = [
+        [
+            each.name,
+            " + ".join(map(str, each.rows)),
+            " x ".join(map(str, each.shape)),
+            str(each.classes),
+            f"{each.set_size:.2f}",
+            "yes" if each.present else "no",
+            each.licence,
+            each.source,
+        ]
+        for each in describe_datasets(data)
+    ]
+    show_grid(["name", "rows", "row", "classes", "set size", "present", "licence", "source"], rows)
+
+
+@app.command()
+def corrupt(
+    dataset: Annotated[str, typer.Argument(metavar="NAME", help="See oneof datasets.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The .npz file to write.")],
+    process: Annotated[str, typer.Option(help="instance, decomposition, uniform, uniform-sets, class, ...")] = (
+        "instance"
+    ),
+    rate: Annotated[float | None, typer.Option(help="How often wrong labels join a set.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the process, such as scaling=max."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same sets.")] = 0,
+    network: Annotated[str, typer.Option(help="Of the annotator; auto is the paper's.")] = "auto",
+    epochs: Annotated[int | None, typer.Option(help="Of the annotator: fewer make harder sets.")] = None,
+    mode: Annotated[Mode, typer.Option(help="Batch normalisation of the annotator.")] = Mode.EVAL,
+    annotator_seed: Annotated[int, typer.Option(help="Of the annotator.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    data: Root = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Make candidate sets for the training part of a data set out of its true labels.
+
+    The file holds x, candidates, y, classes and a manifest; oneof fit, score and inspect read it.
+    """
+    from oneof.data import load_dataset
+    from oneof.data.annotator import Annotator
+    from oneof.data.generate import asks_annotator, generate
+
+    tables.check_target(out, table=False)
+    if out.suffix != ".npz":
+        raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
+    resolve_device(device)
+    annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
+    parameters = {} if rate is None else {"rate": rate}
+    for text in settings or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise ValueError(f"--set {text!r} has no value; write it as NAME=VALUE, such as scaling=max")
+        parameters[name] = literal(value)
+    loaded: Any = load_dataset(dataset, data)
+    train, test = loaded if isinstance(loaded, tuple) else (loaded, None)
+    if not quiet and asks_annotator(process):
+        note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
+    made = generate(
+        train,
+        process,
+        seed=seed,
+        parameters=parameters,
+        annotator=annotator,
+        test=test,
+        device=device,
+        verbose=0 if quiet else 1,
+    )
+    with storage.replacing(out) as part, part.open("wb") as file:
+        manifest = np.array(json.dumps(made.manifest))
+        truth = train.classes[train.y]
+        np.savez(file, x=train.x, candidates=made.candidates, y=truth, classes=train.classes, manifest=manifest)
+    for name in ("mean_size", "one_label", "full", "certain_distractor"):
+        typer.echo(f"{name.replace('_', ' '):20}{made.manifest[name]:.4f}")
+    for name in ("annotator_train_accuracy", "annotator_test_accuracy"):
+        if made.manifest.get(name) is not None:
+            typer.echo(f"{name.replace('_', ' '):26}{made.manifest[name]:.4f}")
+    typer.echo(fold(f"{len(made.candidates)} candidate sets written to {out}"))
+
+
+@app.command()
+def inspect(
+    table: TablePath,
+    candidates: Candidates = "candidates",
+    separator: Separator = None,
+    truth: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of true labels, if any.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
+) -> None:
+    """Say how ambiguous candidate sets are, and where no method can learn from them."""
+    from oneof.inspection import inspect as look
+    from oneof.inspection import lines
+    from oneof.inspection_page import write_page
+
+    if html is not None:
+        tables.check_target(html, [table], table=False)
+    columns = [candidates] if truth is None else [candidates, truth]
+    read = tables.read_table(table, columns)
+    sets, classes = encode(read_labels(read, candidates, separator))
+    y = None
+    if truth is not None:
+        y = encode(read_labels(read, truth, None, classes), classes)[0].argmax(1)
+    result = look(sets, classes, y)
+    for line in lines(result):
+        typer.echo(line)
+    if html is not None:
+        write_page(result, html, table.name)
+        note("page", str(html))
