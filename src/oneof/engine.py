@@ -194,9 +194,48 @@ class Course:
         """Return the numbers of the rows (N,) in random order."""
         return torch.randperm(len(self.data), generator=self.order)
 
-    def batch(self, index: Tensor, epoch: int) -> Batch:
+    def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` with their views."""
-        return make_batch(self.data, index, epoch, self.method.views, self.method.flips)
+        return make_batch(self.data, index, self.epoch, self.method.views, self.method.flips)
+
+    def run_epoch(self) -> list[float]:
+        """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
+        batches, total = self.begin_epoch()
+        self.run_steps(batches, total)
+        return (total / len(batches)).reshape(-1).tolist()
+
+    def begin_epoch(self) -> tuple[list[Tensor], Tensor]:
+        """Return the rows (..., B) of every step and a place (...) to add the losses up."""
+        method, data, epoch = self.method, self.data, self.epoch
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
+        for module in method.modules():
+            module.train()
+        method.start_epoch(epoch, data)
+        size = min(method.batch_size, len(data))
+        whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
+        shuffled = self.shuffled().to(data.weight.device)[..., :whole]  # (..., N)
+        return list(torch.split(shuffled, size, -1)), torch.zeros_like(data.weight[..., 0])
+
+    def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
+        """Take a step for every batch and add its loss to the total."""
+        for index in batches:
+            self.step(index, total)
+
+    def step(self, index: Tensor, total: Tensor) -> None:
+        """Update the weights by the rows ``index``: once, or as often as the method yields a loss."""
+        batch, weight = self.batch(index), self.data.take(self.data.weight, index)
+        for losses in losses_of(self.method.step(batch)):
+            loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
+            self.optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
+            loss.sum().backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+        total += loss.detach()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under way, which all trials share."""
+        return self.trials[0].state.epoch
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
         """Return the weights of one trial, by name."""
@@ -226,8 +265,14 @@ def train(trial: Trial) -> None:
     rows comes from a CPU generator, so that every device sees the same. When ``pause`` says so after an epoch, the
     checkpoint is written and `Paused` raised.
     """
-    with seeded(seed_for(trial.setup.seed, "noise"), trial.data.weight.device):
-        run(Course(trial))
+    device = trial.data.weight.device
+    with seeded(seed_for(trial.setup.seed, "noise"), device), convolutions(trial.method.deterministic):
+        if device.type == "cuda":
+            from oneof.graphs import GraphedCourse
+
+            run(GraphedCourse(trial))
+        else:
+            run(Course(trial))
 
 
 def run(course: Course) -> None:
@@ -235,7 +280,7 @@ def run(course: Course) -> None:
     course.leave([trial for trial in course.trials if trial.finished])
     while course.trials:
         begun = time.perf_counter()
-        losses = _run_epoch(course)
+        losses = course.run_epoch()
         watched = course.watch()
         seconds = (time.perf_counter() - begun) / len(course.trials)
         for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
@@ -248,32 +293,6 @@ def run(course: Course) -> None:
         course.leave([trial for trial in course.trials if trial.finished])
         if pausing and course.trials:
             raise Paused(course.trials[0].state.epoch)
-
-
-def _run_epoch(course: Course) -> list[float]:
-    """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
-    method, data, optimizer = course.method, course.data, course.optimizer
-    epoch = course.trials[0].state.epoch
-    for group, rate in zip(optimizer.param_groups, course.rates, strict=True):
-        group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
-    for module in method.modules():
-        module.train()
-    method.start_epoch(epoch, data)
-    size = min(method.batch_size, len(data))
-    shuffled = course.shuffled().to(data.weight.device)  # (..., N)
-    total = torch.zeros_like(data.weight[..., 0])
-    steps = len(data) // size  # the remainder is dropped: every step has the same shape
-    for k in range(steps):
-        index = shuffled[..., k * size : (k + 1) * size]
-        batch = course.batch(index, epoch)
-        weight = data.take(data.weight, index)
-        for losses in losses_of(method.step(batch)):
-            loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
-            optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
-            loss.sum().backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-        total += loss.detach()
-    return (total / steps).reshape(-1).tolist()
 
 
 def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
@@ -323,6 +342,13 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch inside the block and give its random state back afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def convolutions(deterministic: bool) -> Iterator[None]:
+    """Let cuDNN try which convolutions are fastest, or keep it to those that give the same bits every time."""
+    with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
         yield
 
 

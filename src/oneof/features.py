@@ -40,6 +40,10 @@ class Scaler:
         constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
         return cls(torch.as_tensor(mean), torch.as_tensor(np.where(constant, 1.0, std)))
 
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Scaler":
+        """Return the scaler where rows are loaded, so that no batch has to fetch it."""
+        return Scaler(self.mean.to(device, dtype), self.std.to(device, dtype))
+
     def store(self, x: Array, dtype: torch.dtype) -> Tensor:
         """Rows in the form in which they are kept: tables standardised, images as they are, bytes as bytes."""
         if x.ndim == 2:

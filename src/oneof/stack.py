@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
-from oneof.engine import Batch, Course, Data, Trial, evaluate, run, seed_for, threads
+from oneof.engine import Batch, Course, Data, Trial, convolutions, evaluate, run, seed_for, threads
 from oneof.features import Array
 from oneof.networks import Network
 
@@ -138,14 +138,14 @@ class Stack(Course):
         """Return the numbers of the rows (T, N), each trial's in its own order."""
         return torch.stack([self._courses[id(trial)].shuffled() for trial in self.trials])
 
-    def batch(self, index: Tensor, epoch: int) -> Batch:
+    def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
         x, names, flips = self.data.take(self.data.x, index), self.method.views, self.method.flips
         views = [x]
         if names is not None:
             made = self._each(lambda own: make_views(own, names, flips), x)
             views = [torch.stack(versions) for versions in zip(*made, strict=True)]
-        return StackedBatch(views, self.data.take(self.data.candidates, index), index, epoch, self._each)
+        return StackedBatch(views, self.data.take(self.data.candidates, index), index, self.epoch, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""
@@ -223,23 +223,51 @@ def fit_together(
 
 
 def train_together(trials: Sequence[Trial]) -> None:
-    """Train all trials, those that are alike in one stack."""
+    """Train all trials: alike ones in one stack, others on a GPU in one convoy, the rest one after the other."""
     groups: dict[Any, list[_Begun]] = {}
     devices = {trial.data.weight.device for trial in trials if trial.data.weight.device.type == "cuda"}
     with torch.random.fork_rng(devices=devices):
         for trial in trials:
             torch.manual_seed(seed_for(trial.setup.seed, "noise"))
             begun = _Begun(trial, Course(trial), _noise(trial.data.weight.device))
-            groups.setdefault(_likeness(trial) or id(trial), []).append(begun)
+            groups.setdefault(_likeness(trial) or _pace(trial) or id(trial), []).append(begun)
         for likeness, group in groups.items():
-            first = group[0]
-            with threads(first.trial.method._thread_count()):
-                # Also one trial alone: a trial's numbers do not depend on its company, to the last bit.
-                if isinstance(likeness, tuple):
-                    run(Stack(group))
-                else:
-                    _set_noise(first.noise, first.trial.data.weight.device)
-                    run(first.course)
+            method = group[0].trial.method
+            with threads(method._thread_count()), convolutions(method.deterministic):
+                run(_course(likeness, group))
+
+
+def _course(likeness: Any, group: list[_Begun]) -> Course:
+    """Return the course of a group. A stack also for one: its numbers do not depend on its company."""
+    if isinstance(likeness, _Pace):
+        from oneof.graphs import Convoy
+
+        generators = [torch.Generator(likeness.device) for _ in group]
+        for generator, begun in zip(generators, group, strict=True):
+            generator.set_state(begun.noise)
+        return Convoy([begun.course for begun in group], generators)
+    if isinstance(likeness, tuple):
+        return Stack(group)
+    _set_noise(group[0].noise, group[0].trial.data.weight.device)
+    return group[0].course
+
+
+class _Pace(NamedTuple):
+    """What trials of one convoy have in common."""
+
+    device: torch.device
+    steps: int
+    epoch: int
+    deterministic: bool
+
+
+def _pace(trial: Trial) -> _Pace | None:
+    """Return the pace of a trial on a GPU; None elsewhere."""
+    method, data = trial.method, trial.data
+    if data.weight.device.type != "cuda" or trial.finished:
+        return None
+    steps = len(data) // min(method.batch_size, len(data))
+    return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
 
 
 def _likeness(trial: Trial) -> tuple[Any, ...] | None:

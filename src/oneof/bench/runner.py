@@ -16,11 +16,13 @@ from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run
 from oneof.bench.problem import make_problem, needs_training, problem_of
 from oneof.data.catalogue import DATASETS
+from oneof.engine import resolve_device
 from oneof.stack import VECTOR_FIELDS
 
 _GLANCE = 0.5  # seconds between looks at the clock
 _LAST = 5  # results that are shown
-_STACK = 64  # runs that are trained at once
+_STACK = 64  # runs that are trained at once: linear and mlp networks on tables
+_CONVOY = 5  # others, on a GPU
 
 
 @dataclass
@@ -99,7 +101,8 @@ class Runner:
             progress = Progress(total=len(runs), done=len(runs.keys() & done.keys()))
             clock = Clock(done.values(), self.engine.capacity)
             pending = self._prepare([run for key, run in runs.items() if key not in done], progress)
-            groups = list(together(pending, self.engine.capacity))
+            on_gpu = resolve_device(self.device).type == "cuda"
+            groups = list(together(pending, self.engine.capacity, on_gpu))
             self.checkpoints.mkdir(exist_ok=True)
             under_way: dict[int, list[Run]] = {}  # by the identity of the task
             while True:
@@ -177,16 +180,16 @@ class Runner:
             self.checkpoints.rmdir()
 
 
-def together(runs: list[Run], workers: int) -> Iterator[list[Run]]:
+def together(runs: list[Run], workers: int, on_gpu: bool = False) -> Iterator[list[Run]]:
     """Group runs that the engine can train at once, each group large enough and all workers busy."""
-    groups: dict[str, list[Run]] = {}
+    groups: dict[tuple[str, int], list[Run]] = {}  # by what they have in common, and how many may go together
     for run in runs:
         settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
-        alike = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
-        kind = json.dumps([run.dataset, run.spec["method"], settings]) if alike else run.key
-        groups.setdefault(kind, []).append(run)
-    for group in groups.values():
-        size = min(_STACK, max(1, -(-len(group) // workers)))
+        can_stack = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
+        most = _STACK if can_stack else _CONVOY if on_gpu else 1
+        groups.setdefault((json.dumps([run.dataset, run.spec["method"], settings]), most), []).append(run)
+    for (_, most), group in groups.items():
+        size = min(most, max(1, -(-len(group) // workers)))
         yield from (group[i : i + size] for i in range(0, len(group), size))
 
 
