@@ -32,6 +32,7 @@ from oneof.engine import (
     seeded,
     threads,
     train,
+    uncompiled,
 )
 from oneof.features import Array, Scaler, check_rows, image_shape
 from oneof.hyperparameters import check, choice, count, hyperparameters, number, setting
@@ -84,6 +85,8 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1".
     precision : {"fp32", "bf16", "fp64"}, default="fp32"
         Arithmetic inside the networks; label mathematics is never below float32.
+    compile : bool, default=False
+        Whether networks go through torch.compile: minutes once, faster steps of deep networks on a GPU.
     deterministic : bool, default=False
         Whether convolutions on a GPU give the same bits every time, which is slower; on a CPU they always do.
     threads : int or None, default=None
@@ -108,6 +111,7 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     random_state: int | np.random.RandomState | None = None
     device: str = "auto"
     precision: str = choice("fp32", "bf16", "fp64")
+    compile: bool = setting(False, "True or False", lambda value: isinstance(value, bool))
     deterministic: bool = setting(False, "True or False", lambda value: isinstance(value, bool))
     threads: int | None = count(None)
     checkpoint: str | PathLike[str] | None = None
@@ -321,8 +325,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         network = networks.build(self.network, data.shape, outputs, self.precision == "bf16")
         network = network.to(data.weight.device, data.dtype)
         # Channels beside each other in memory make convolutions on a GPU several times faster.
-        on_gpu = data.weight.device.type == "cuda" and len(data.shape) == 3
-        return network.to(memory_format=torch.channels_last) if on_gpu else network  # type: ignore[call-overload]
+        if data.weight.device.type == "cuda" and len(data.shape) == 3:
+            network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if self.compile:
+            network.body.compile(dynamic=False)
+        return network
 
     # --- checks -------------------------------------------------------------------------------------------
 
@@ -394,7 +401,7 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         for module in self.modules():
             module.to(device)
         parts = []
-        with threads(self._thread_count()), evaluating(self.modules()):
+        with threads(self._thread_count()), evaluating(self.modules()), uncompiled(self.compile):
             for begin in range(0, len(x), ROWS_AT_ONCE):
                 rows = slice(begin, begin + ROWS_AT_ONCE)
                 more = (torch.as_tensor(other[rows], device=device) for other in others)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,13 @@ class Batch:
     def x(self) -> Tensor:
         """The first view, the one that label tables follow."""
         return self.views[0]
+
+    def through(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
+        if len(self.views) == 1:
+            return [network(self.x)]
+        together = torch.cat(self.views, dim=self.index.dim() - 1)
+        return list(network(together).chunk(len(self.views), dim=-2))
 
     def take(self, table: Tensor) -> Tensor:
         """Read these rows (..., B, C) of a table (..., N, C)."""
@@ -257,6 +264,9 @@ class Course:
         """Let finished trials go."""
         self.trials = [trial for trial in self.trials if trial not in finished]
 
+    def close(self) -> None:
+        """Free what only the training needed."""
+
 
 def train(trial: Trial) -> None:
     """Train one trial for all its epochs, or until its score stops rising.
@@ -277,22 +287,30 @@ def train(trial: Trial) -> None:
 
 def run(course: Course) -> None:
     """Run the epochs of a course until all its trials are finished: the only training loop."""
-    course.leave([trial for trial in course.trials if trial.finished])
-    while course.trials:
-        begun = time.perf_counter()
-        losses = course.run_epoch()
-        watched = course.watch()
-        seconds = (time.perf_counter() - begun) / len(course.trials)
-        for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
-            trial.note(loss, probabilities, course.weights(trial), seconds)
-        pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
-        for trial in course.trials:
-            course.save(trial, force=trial.finished or pausing)
-            if trial.progress is not None:
-                trial.progress.update(trial.state, trial.finished)
+    try:
         course.leave([trial for trial in course.trials if trial.finished])
-        if pausing and course.trials:
-            raise Paused(course.trials[0].state.epoch)
+        while course.trials:
+            _run_epoch(course)
+    finally:
+        course.close()
+
+
+def _run_epoch(course: Course) -> None:
+    """Train for an epoch, judge and note it, save, and let finished trials go."""
+    begun = time.perf_counter()
+    losses = course.run_epoch()
+    watched = course.watch()
+    seconds = (time.perf_counter() - begun) / len(course.trials)
+    for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
+        trial.note(loss, probabilities, course.weights(trial), seconds)
+    pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
+    for trial in course.trials:
+        course.save(trial, force=trial.finished or pausing)
+        if trial.progress is not None:
+            trial.progress.update(trial.state, trial.finished)
+    course.leave([trial for trial in course.trials if trial.finished])
+    if pausing and course.trials:
+        raise Paused(course.trials[0].state.epoch)
 
 
 def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
@@ -311,7 +329,7 @@ def make_batch(data: Data, index: Tensor, epoch: int, views: str | None = None, 
 def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Array:
     """Return the class probabilities (..., M, K) of stored rows (..., M, *shape), in evaluation mode."""
     axis = data.candidates.dim() - 2
-    with evaluating(method.modules()):
+    with evaluating(method.modules()), uncompiled(method.compile):
         blocks = torch.split(rows, ROWS_AT_ONCE, axis)
         scores = [method.class_scores(data.scaler.load(block, data.dtype)) for block in blocks]
         return torch.cat(scores, -2).softmax(-1).cpu().numpy()
@@ -362,6 +380,11 @@ def threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def uncompiled(compiled: bool) -> AbstractContextManager[object]:
+    """Run networks as they are written inside the block: every new number of rows would be compiled anew."""
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ the epoch is thus recorded anew with every epoch, and methods need not know. Sev
 side, as branches of one graph on streams of their own.
 """
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,15 @@ class GraphedCourse(Course):
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
-        self._recorder = Recorder([self])
+        self._recorder = Recorder(1)
 
     def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
         """Take a step for every batch and add its loss to the total."""
-        self._recorder.run([batches], [total])
+        self._recorder.run([self], [None], [batches], [total])
+
+    def close(self) -> None:
+        """Free the recording."""
+        self._recorder.forget()
 
 
 class Convoy(Course):
@@ -37,14 +42,15 @@ class Convoy(Course):
         self._courses = list(courses)
         self._generators = list(generators)
         self.trials = [course.trials[0] for course in courses]
-        self._recorder = Recorder(self._courses, self._generators)
+        self._recorder = Recorder(len(courses))
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
         begun = [course.begin_epoch() for course in self._courses]
-        self._recorder.run([batches for batches, _ in begun], [total for _, total in begun])
-        totals = torch.stack([total for _, total in begun])
-        return (totals / len(begun[0][0])).tolist()
+        batches, totals = [batches for batches, _ in begun], [total for _, total in begun]
+        self._recorder.run(self._courses, self._generators, batches, totals)
+        means: list[float] = (torch.stack(totals) / len(batches[0])).tolist()
+        return means
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
         """Return the weights of one trial, by name."""
@@ -68,57 +74,75 @@ class Convoy(Course):
             self._courses = [self._courses[i] for i in keep]
             self._generators = [self._generators[i] for i in keep]
             self.trials = [self.trials[i] for i in keep]
-            self._recorder = Recorder(self._courses, self._generators)
+
+    def close(self) -> None:
+        """Free the recording."""
+        self._recorder.forget()
 
 
 class Recorder:
     """Records one step of all courses and replays it."""
 
-    def __init__(self, courses: Sequence[Course], generators: Sequence[torch.Generator | None] = (None,)) -> None:
-        self.courses, self.generators = courses, generators
-        self._streams = [torch.cuda.Stream() for _ in courses]  # type: ignore[no-untyped-call]
+    def __init__(self, courses: int) -> None:
+        self._streams = [torch.cuda.Stream() for _ in range(courses)]  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._possible = True
 
-    def run(self, batches: Sequence[list[Tensor]], totals: Sequence[Tensor]) -> None:
-        """Take all steps of an epoch."""
+    def run(
+        self,
+        courses: Sequence[Course],
+        generators: Sequence[torch.Generator | None],
+        batches: Sequence[list[Tensor]],
+        totals: Sequence[Tensor],
+    ) -> None:
+        """Take all steps of an epoch; each course draws from its generator, or from the default one."""
         orders = [torch.stack(own) for own in batches]  # each (steps, B)
         counter = torch.zeros(1, dtype=torch.int64, device=totals[0].device)
         steps = len(orders[0])
-        eager = steps if steps < _FEWEST_STEPS or not self._possible else 1
+
+        def step() -> None:
+            self._step(list(zip(courses, generators, orders, totals, strict=True)), counter)
+
+        # Double precision is for checks.
+        worthwhile = steps >= _FEWEST_STEPS and all(course.data.dtype != torch.float64 for course in courses)
+        eager = 1 if worthwhile and self._possible else steps
         for _ in range(eager):
-            self._step(orders, counter, totals)
+            step()
         if eager < steps:
-            replay = self._record(orders, counter, totals)
+            replay = self._record(step, [generator for generator in generators if generator is not None])
             for _ in range(steps - eager):
                 replay()
 
-    def _step(self, orders: list[Tensor], counter: Tensor, totals: Sequence[Tensor]) -> None:
+    def forget(self) -> None:
+        """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
+        if self._graph is not None:
+            self._graph.reset()
+            self._graph = None
+
+    def _step(self, parts: list[tuple[Course, torch.Generator | None, Tensor, Tensor]], counter: Tensor) -> None:
         """Let every course take the step that the counter names, on a stream of its own."""
         main = torch.cuda.current_stream()
-        for course, generator, order, total, stream in zip(
-            self.courses, self.generators, orders, totals, self._streams, strict=True
-        ):
+        streams = self._streams[: len(parts)]
+        for (course, generator, order, total), stream in zip(parts, streams, strict=True):
             stream.wait_stream(main)
             with torch.cuda.stream(stream), drawing_from(generator):
                 course.step(order.index_select(0, counter)[0], total)
-        for stream in self._streams:
+        for stream in streams:
             main.wait_stream(stream)
         counter += 1
 
-    def _record(self, orders: list[Tensor], counter: Tensor, totals: Sequence[Tensor]) -> Callable[[], None]:
+    def _record(self, step: Callable[[], None], generators: list[torch.Generator]) -> Callable[[], None]:
         """Return a function that takes the next step: the recording, or the step itself where that cannot be."""
-        if self._graph is not None:
-            self._graph.reset()
+        self.forget()
         self._graph = torch.cuda.CUDAGraph()
-        for generator in self.generators:
-            if generator is not None:
-                self._graph.register_generator_state(generator)
+        for generator in generators:
+            self._graph.register_generator_state(generator)
         torch.cuda.synchronize()
+        noise = torch.cuda.get_rng_state()
         try:
-            with torch.cuda.graph(self._graph, pool=self._pool):
-                self._step(orders, counter, totals)
+            with _no_garbage_collection(), torch.cuda.graph(self._graph, pool=self._pool):
+                step()
         except RuntimeError as error:
             warnings.warn(
                 f"the steps cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}); they are taken one "
@@ -127,8 +151,27 @@ class Recorder:
             )
             self._possible, self._graph = False, None
             torch.cuda.synchronize()
-            return lambda: self._step(orders, counter, totals)
+            _mend_generator(noise)
+            return step
         return self._graph.replay
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _mend_generator(state: Tensor) -> None:
+    """Give the GPU's generator a fresh state: a recording that failed leaves the old one unusable."""
+    fresh = torch.Generator(torch.device("cuda", torch.cuda.current_device()))
+    fresh.set_state(state)
+    torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(fresh)
 
 
 @contextmanager

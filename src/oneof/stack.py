@@ -8,6 +8,7 @@ decays, noise, early stopping and best weights, and ends as if it had been train
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import torch
@@ -75,7 +76,17 @@ class StackedSGD:
 class StackedBatch(Batch):
     """A batch (T, B) whose trials draw from streams of their own."""
 
+    rows: Tensor  # (T * B,): where they stand when all trials stand below each other
     each: Callable[[Callable[[Tensor], Any], Tensor], list[Any]]
+
+    def take(self, table: Tensor) -> Tensor:
+        """Read these rows (T, B, C) of a table (T, N, C)."""
+        return _take(table, self.rows)
+
+    def put(self, table: Tensor, values: Tensor) -> None:
+        """Write these rows of a table; values carry no gradient."""
+        values = values.detach().to(table.dtype).flatten(0, 1)
+        table.view(-1, table.shape[-1]).index_copy_(0, self.rows, values)
 
     def dirichlet(self, concentration: Tensor) -> Tensor:
         """Draw a Dirichlet sample (T, B, K), differentiable in its concentration."""
@@ -140,12 +151,15 @@ class Stack(Course):
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
-        x, names, flips = self.data.take(self.data.x, index), self.method.views, self.method.flips
+        names, flips = self.method.views, self.method.flips
+        first = torch.arange(len(index), device=index.device) * len(self.data)  # row of each trial
+        rows = (index + first.unsqueeze(1)).flatten()
+        x = _take(self.data.x, rows)
         views = [x]
         if names is not None:
             made = self._each(lambda own: make_views(own, names, flips), x)
             views = [torch.stack(versions) for versions in zip(*made, strict=True)]
-        return StackedBatch(views, self.data.take(self.data.candidates, index), index, self.epoch, self._each)
+        return StackedBatch(views, _take(self.data.candidates, rows), index, self.epoch, rows, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""
@@ -217,9 +231,30 @@ def fit_together(
     list of PartialLabelClassifier
         The models, each fitted as if alone.
     """
+    _check_models(models, arguments)
     trials = [model._prepare(**given) for model, given in zip(models, arguments, strict=True)]
     train_together(trials)
     return [trial.method._finish(trial) for trial in trials]
+
+
+def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse what would let one fit overwrite another."""
+    if len(models) != len(arguments):
+        raise ValueError(
+            f"there are {len(models)} models and {len(arguments)} sets of arguments, but each model needs one of "
+            "its own; pass two lists of the same length"
+        )
+    for (i, first), (j, second) in combinations(enumerate(models), 2):
+        if first is second:
+            raise ValueError(
+                f"models[{i}] and models[{j}] are the same object, but each fit needs one of its own; pass "
+                "copies: sklearn.base.clone(model)"
+            )
+        if first.checkpoint is not None and str(first.checkpoint) == str(second.checkpoint):
+            raise ValueError(
+                f"models[{i}] and models[{j}] both have the checkpoint {str(first.checkpoint)!r}, but each fit "
+                "needs a file of its own; name another"
+            )
 
 
 def train_together(trials: Sequence[Trial]) -> None:
@@ -274,23 +309,29 @@ def _likeness(trial: Trial) -> tuple[Any, ...] | None:
     """Return what trials of one stack have in common; None when a trial cannot be stacked."""
     method, data = trial.method, trial.data
     parts = [part for module in method.modules() for part in module.modules()]
-    if trial.finished or len(data.shape) > 1 or not all(type(part) in _STACKABLE for part in parts):
+    own_network = not isinstance(method.network, str)  # which may do what no copy shows: share layers, have hooks
+    if trial.finished or len(data.shape) > 1 or own_network or not all(map(_stackable, parts)):
         return None
     settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
     watched = None if trial.watched is None else trial.watched.shape
     where = data.x.shape, data.candidates.shape, data.dtype, data.weight.device
-    return type(method), settings, where, watched, trial.state.epoch
+    # A model that was fitted before may still hold tables of other settings or other data.
+    learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
+    return type(method), settings, where, watched, learned, trial.state.epoch
+
+
+def _stackable(part: nn.Module) -> bool:
+    return type(part) in _STACKABLE and not (isinstance(part, nn.Linear) and part.bias is None)
 
 
 def _stacked_method(methods: Sequence[PartialLabelClassifier]) -> PartialLabelClassifier:
     """Return a method whose networks and tables are those of all, on a leading axis."""
     stacked = copy(methods[0])
     for name, value in vars(methods[0]).items():
-        values = [getattr(method, name) for method in methods]
         if isinstance(value, Tensor):
-            setattr(stacked, name, torch.stack(values))
+            setattr(stacked, name, torch.stack([getattr(method, name) for method in methods]))
         elif isinstance(value, nn.Module):
-            setattr(stacked, name, _stacked_module(values))
+            setattr(stacked, name, _stacked_module([getattr(method, name) for method in methods]))
     return stacked
 
 
@@ -307,6 +348,14 @@ def _stacked_module(modules: Sequence[nn.Module]) -> nn.Module:
 
 def _stacked_parameter(parameters: Sequence[Tensor]) -> nn.Parameter:
     return nn.Parameter(torch.stack([p.detach() for p in parameters]), requires_grad=parameters[0].requires_grad)
+
+
+def _take(table: Tensor, rows: Tensor) -> Tensor:
+    """Return rows (T, B, C) of a table (T, N, C) by their numbers (T * B,) when all trials stand below each other.
+
+    Whole rows are copied, which is several times faster than to gather their elements.
+    """
+    return table.flatten(0, 1).index_select(0, rows).view(len(table), -1, table.shape[-1])
 
 
 def _beside(vector: Tensor, parameter: Tensor) -> Tensor:

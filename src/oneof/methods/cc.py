@@ -18,4 +18,4 @@ class CC(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch, the mean over its views."""
-        return F.mean([F.candidate_nll(self.network_(x), batch.candidates) for x in batch.views])
+        return F.mean([F.candidate_nll(u, batch.candidates) for u in batch.through(self.network_)])

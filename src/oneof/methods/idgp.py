@@ -121,8 +121,8 @@ class IDGP(PartialLabelClassifier):
 
     def _warm_up(self, batch: Batch) -> Tensor:
         """PRODEN for f; for g the likelihood's own Bernoulli targets o - r with f's weights w in r's place."""
-        u = [self.network_(x) / self.gamma for x in batch.views]
-        s = [self._distractor_logits(self.distractor_network_(x), batch.candidates) for x in batch.views]
+        u = [each / self.gamma for each in batch.through(self.network_)]
+        s = [self._distractor_logits(v, batch.candidates) for v in batch.through(self.distractor_network_)]
         w = batch.take(self.w_)
         distractor = batch.candidates.to(w.dtype) - w  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
@@ -131,8 +131,8 @@ class IDGP(PartialLabelClassifier):
 
     def _maximum_a_posteriori(self, batch: Batch) -> Iterator[Tensor]:
         S = batch.candidates
-        u = [self.network_(x) for x in batch.views]  # each (..., B, K)
-        v = [self.distractor_network_(x) for x in batch.views]  # each (..., B, 2K)
+        u = batch.through(self.network_)  # each (..., B, K)
+        v = batch.through(self.distractor_network_)  # each (..., B, 2K)
         l = [F.label_scores(each, self.a, self.b, self.gamma, S) for each in u]  # noqa: E741
         s = [self._distractor_logits(each, S) for each in v]
         w, A, B = self._prior(batch, u[0].detach(), v[0].detach())
@@ -144,7 +144,7 @@ class IDGP(PartialLabelClassifier):
 
         if self.alternate == "sequential" and self.objective != "uniform":
             yield loss([each.detach() for each in l], s)
-            s = [self._distractor_logits(self.distractor_network_.peek(x), S) for x in batch.views]
+            s = [self._distractor_logits(v, S) for v in batch.through(self.distractor_network_.peek)]
         yield loss(l, s)
 
     def _distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
@@ -184,8 +184,7 @@ class IDGP(PartialLabelClassifier):
         """L_F + L_G of the released code, summed over views; a warm-up of f alone, then of g alone."""
         o = batch.candidates
         d, bm = batch.take(self.w_), batch.take(self.membership_)
-        u = [self.network_(x) for x in batch.views]
-        v = [self.distractor_network_(x) for x in batch.views]
+        u, v = batch.through(self.network_), batch.through(self.distractor_network_)
         U, s = [each / self.temperature_f for each in u], [each / self.temperature_g for each in v]
         prior_f = _total([F.soft_cross_entropy(each, d) for each in U])
         prior_g = _total([F.bernoulli_nll(each, bm, 1 - bm) for each in s])

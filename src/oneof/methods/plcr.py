@@ -38,7 +38,7 @@ class PLCR(PRODEN):
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its targets from all views."""
-        logits = torch.stack([self.network_(x) for x in batch.views])  # (views, ..., B, K)
+        logits = torch.stack(batch.through(self.network_))  # (views, ..., B, K)
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits.log_softmax(-1).mean(0), batch.candidates))
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)

@@ -30,7 +30,7 @@ class PRODEN(PartialLabelClassifier):
 
     def identify(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its weights from the first view."""
-        logits = [self.network_(x) for x in batch.views]  # each (..., B, K)
+        logits = batch.through(self.network_)  # each (..., B, K)
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits[0], batch.candidates))
         return F.mean([F.soft_cross_entropy(u, w) for u in logits])

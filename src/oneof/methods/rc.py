@@ -22,7 +22,7 @@ class RC(PRODEN):
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""
         w = batch.take(self.w_)
-        yield F.mean([F.soft_cross_entropy(self.network_(x), w) for x in batch.views])
+        yield F.mean([F.soft_cross_entropy(u, w) for u in batch.through(self.network_)])
         batch.put(self.w_, self.target(self.network_.peek(batch.x), batch.candidates))
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:

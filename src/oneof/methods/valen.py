@@ -99,8 +99,8 @@ class VALEN(PRODEN):
         if batch.epoch < self.warm_up:
             return self.identify(batch)
         S = batch.candidates
-        u = [self.network_(x) for x in batch.views]
-        e = [self.inference_network_(x) for x in batch.views]
+        u = batch.through(self.network_)
+        e = batch.through(self.inference_network_)
         own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D
         d = batch.dirichlet(F.posterior(e[0], S) + self.floor)  # (..., B, K)
         divergence = F.dirichlet_kl((e[0] / 4).exp().clamp(0.01, 30.0))
