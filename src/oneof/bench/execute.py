@@ -1,5 +1,6 @@
 """One run: fit, judge after every epoch, and write down what came out. True labels judge; they never train."""
 
+import os
 import platform
 import resource
 import sys
@@ -28,7 +29,7 @@ from oneof.methods import METHODS
 from oneof.metrics import approximated_accuracy, covering_rate
 from oneof.stack import train_together
 
-_POINTS = 50  # of a curve
+_POINTS = 20  # of a curve: thousands of runs must fit a repository
 _DIGITS = 4
 # Curves on the validation rows by which an epoch can be chosen, and whether they need true labels.
 CRITERIA = {"validation_accuracy": True, "approximated_accuracy": False, "covering_rate": False}
@@ -148,7 +149,7 @@ def _results(history: Mapping[str, NDArray[Any]], stopped_by_truth: bool) -> dic
 
 
 def _curves(history: Mapping[str, NDArray[Any]]) -> dict[str, list[float]]:
-    """Return at most 50 points of every curve, the first and the last among them."""
+    """Return at most 20 points of every curve, the first and the last among them."""
     length = len(history["loss"])
     points = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
     curves = {name: [float(f"{v:.{_DIGITS}g}") for v in values[points]] for name, values in history.items()}
@@ -166,7 +167,10 @@ def circumstances(device: str) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of this code, with a plus sign when files have changed since; None outside git."""
+    """Return the commit of this code, with a plus sign when files have changed since.
+
+    Outside git it is what ``$ONEOF_COMMIT`` says, for copies of the code on other machines, or None.
+    """
     folder = Path(__file__).parents[1]
     try:
         head, changes = (
@@ -179,7 +183,7 @@ def commit() -> str | None:
             )
         )
     except (OSError, SubprocessError):
-        return None
+        return os.environ.get("ONEOF_COMMIT")
     return head[:12] + ("+" if changes else "")
 
 

@@ -1,0 +1,45 @@
+"""Published results are what the committed ledgers say, byte for byte."""
+
+from pathlib import Path
+
+import pytest
+
+from oneof.bench.ledger import read
+from oneof.bench.plan import read_plan
+from oneof.bench.report import write_report
+
+ROOT = Path(__file__).parents[1]
+LEDGERS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))
+REPORTS = sorted(path.parent.name for path in (ROOT / "docs" / "results").glob("*/report.md"))
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_is_rebuilt_from_its_ledger(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)  # a report names its plan as the command did
+    plan = read_plan(Path("benchmarks") / f"{name}.toml")
+    write_report(plan, [Path("benchmarks") / "results" / f"{name}.jsonl"], tmp_path)
+    published = ROOT / "docs" / "results" / name
+    for file in sorted(published.iterdir()):
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes(), (
+            f"{file.name} is not what the ledger says; write it again with "
+            f"oneof report --plan benchmarks/{name}.toml --out docs/results/{name}"
+        )
+
+
+def test_reports_are_found():
+    assert REPORTS
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_records_of_a_report_are_whole(name):
+    ledger = read([ROOT / "benchmarks" / "results" / f"{name}.jsonl"])
+    assert ledger.skipped == 0
+    keys = {run.key for run in read_plan(ROOT / "benchmarks" / f"{name}.toml").runs()}
+    for key, record in ledger.records.items():
+        assert record["status"] == "done"
+        assert key in keys, "a record of another plan"
+        assert record["commit"], "a published number has its commit"
+
+
+def test_committed_ledgers_stay_small():
+    assert sum(path.stat().st_size for path in LEDGERS) < 10 * 2**20
