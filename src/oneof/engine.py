@@ -304,8 +304,10 @@ def _run_epoch(course: Course) -> None:
     for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
         trial.note(loss, probabilities, course.weights(trial), seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
+    # All at the same epoch, so that they can go on together.
+    due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due(False) for trial in course.trials)
     for trial in course.trials:
-        course.save(trial, force=trial.finished or pausing)
+        course.save(trial, force=trial.finished or due)
         if trial.progress is not None:
             trial.progress.update(trial.state, trial.finished)
     course.leave([trial for trial in course.trials if trial.finished])

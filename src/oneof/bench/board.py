@@ -14,6 +14,7 @@ from rich.text import Text
 from oneof.bench.runner import Progress
 
 _SHOWN = 8  # running runs and failures
+_LAST = 5  # results
 _QUIET = 30.0  # seconds between plain lines about the whole
 
 
@@ -45,7 +46,7 @@ def details(progress: Progress) -> list[tuple[str, str]]:
     lines = [("unavailable", f"{name}: {why}") for name, why in progress.unavailable.items()]
     lines += [("failed", f"{name}: {why}") for name, why in list(progress.failed.items())[-_SHOWN:]]
     lines += [("running", name) for name in progress.running[:_SHOWN]]
-    return lines + [("result", text) for text in progress.last]
+    return lines + [("result", text) for text in progress.last[-_LAST:]]
 
 
 class Board:

@@ -169,8 +169,10 @@ def circumstances(device: str) -> dict[str, Any]:
 def commit() -> str | None:
     """Return the commit of this code, with a plus sign when files have changed since.
 
-    Outside git it is what ``$ONEOF_COMMIT`` says, for copies of the code on other machines, or None.
+    ``$ONEOF_COMMIT`` has the first word, for copies of the code on other machines; outside git there is none.
     """
+    if "ONEOF_COMMIT" in os.environ:
+        return os.environ["ONEOF_COMMIT"]
     folder = Path(__file__).parents[1]
     try:
         head, changes = (
@@ -183,7 +185,7 @@ def commit() -> str | None:
             )
         )
     except (OSError, SubprocessError):
-        return os.environ.get("ONEOF_COMMIT")
+        return None
     return head[:12] + ("+" if changes else "")
 
 

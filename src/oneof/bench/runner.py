@@ -3,7 +3,7 @@
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,9 +20,9 @@ from oneof.engine import resolve_device
 from oneof.stack import VECTOR_FIELDS
 
 _GLANCE = 0.5  # seconds between looks at the clock
-_LAST = 5  # results that are shown
-_STACK = 64  # runs that are trained at once: linear and mlp networks on tables
-_CONVOY = 5  # others, on a GPU
+_LAST = 100  # results that are remembered
+_STACK = 32  # runs that are trained at once: linear and mlp networks on tables
+_CONVOY = 12  # others, on a GPU
 
 
 @dataclass
@@ -101,8 +101,7 @@ class Runner:
             progress = Progress(total=len(runs), done=len(runs.keys() & done.keys()))
             clock = Clock(done.values(), self.engine.capacity)
             pending = self._prepare([run for key, run in runs.items() if key not in done], progress)
-            on_gpu = resolve_device(self.device).type == "cuda"
-            groups = list(together(pending, self.engine.capacity, on_gpu))
+            groups = self._groups(list(runs.values()), {run.key for run in pending}, ledger)
             self.checkpoints.mkdir(exist_ok=True)
             under_way: dict[int, list[Run]] = {}  # by the identity of the task
             while True:
@@ -120,7 +119,8 @@ class Runner:
                     if not outcome.records:
                         groups = [[run] for run in group] + groups
                     for run, record in zip(group, outcome.records, strict=bool(outcome.records)):
-                        self._settle(run, record, ledger, progress, clock)
+                        if run.key not in done:
+                            self._settle(run, record, ledger, progress, clock)
         self._clean_up()
         return progress
 
@@ -143,6 +143,21 @@ class Runner:
                 ready[problem] = progress.unavailable[run.dataset] = str(error)
         progress.doing = ""
         return [run for run in runs if run.dataset not in progress.unavailable]
+
+    def _groups(self, runs: list[Run], pending: set[str], ledger: Ledger) -> list[list[Run]]:
+        """Return the groups to execute.
+
+        The last bits of a stack depend on its company. So on a CPU a group that was cut off is executed again as a
+        whole, and its numbers are those of an undisturbed run; runs that failed are tried again alone.
+        """
+        groups, on_gpu = [], resolve_device(self.device).type == "cuda"
+        for group in together(runs, on_gpu):
+            left = [run for run in group if run.key in pending]
+            if left and all(run.key in ledger.records for run in left):
+                groups += [[run] for run in left]
+            elif left:
+                groups.append(left if on_gpu else group)
+        return groups
 
     def _task(self, group: list[Run]) -> Task:
         checkpoints = tuple(self._checkpoint(run) for run in group)
@@ -180,17 +195,15 @@ class Runner:
             self.checkpoints.rmdir()
 
 
-def together(runs: list[Run], workers: int, on_gpu: bool = False) -> Iterator[list[Run]]:
-    """Group runs that the engine can train at once, each group large enough and all workers busy."""
+def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
+    """Group runs that the engine can train at once."""
     groups: dict[tuple[str, int], list[Run]] = {}  # by what they have in common, and how many may go together
     for run in runs:
         settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
         can_stack = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
         most = _STACK if can_stack else _CONVOY if on_gpu else 1
         groups.setdefault((json.dumps([run.dataset, run.spec["method"], settings]), most), []).append(run)
-    for (_, most), group in groups.items():
-        size = min(most, max(1, -(-len(group) // workers)))
-        yield from (group[i : i + size] for i in range(0, len(group), size))
+    return [group[i : i + most] for (_, most), group in groups.items() for i in range(0, len(group), most)]
 
 
 class Clock:
