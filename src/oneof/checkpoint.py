@@ -88,9 +88,9 @@ class Checkpoint:
         }
         return State(**self._facts["state"], best_weights=best)
 
-    def due(self, force: bool) -> bool:
-        """Tell whether it is time to write again."""
-        return force or time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
+    def due(self) -> bool:
+        """Tell whether it is time to write again: at most every 30 seconds."""
+        return time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
 
     def save(
         self,
@@ -99,11 +99,8 @@ class Checkpoint:
         order: torch.Generator,
         setup: Setup,
         state: State,
-        force: bool,
     ) -> None:
-        """Write everything, at most every 30 seconds unless forced."""
-        if not self.due(force):
-            return
+        """Write everything."""
         tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}
         for i, parameter in enumerate(_parameters(optimizer)):

@@ -255,10 +255,9 @@ class Course:
             return [None]
         return [evaluate(self.method, self.data, trial.watched)]
 
-    def save(self, trial: Trial, force: bool) -> None:
-        """Write the checkpoint of a trial, if it keeps one and it is time."""
-        if trial.checkpoint is not None:
-            trial.checkpoint.save(self.method, self.optimizer, self.order, trial.setup, trial.state, force)
+    def save(self, trial: Trial, checkpoint: "Checkpoint") -> None:
+        """Write the checkpoint of a trial."""
+        checkpoint.save(self.method, self.optimizer, self.order, trial.setup, trial.state)
 
     def leave(self, finished: list[Trial]) -> None:
         """Let finished trials go."""
@@ -305,9 +304,10 @@ def _run_epoch(course: Course) -> None:
         trial.note(loss, probabilities, course.weights(trial), seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
     # All at the same epoch, so that they can go on together.
-    due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due(False) for trial in course.trials)
+    due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due() for trial in course.trials)
     for trial in course.trials:
-        course.save(trial, force=trial.finished or due)
+        if trial.checkpoint is not None and (trial.finished or due):
+            course.save(trial, trial.checkpoint)
         if trial.progress is not None:
             trial.progress.update(trial.state, trial.finished)
     course.leave([trial for trial in course.trials if trial.finished])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from oneof.checkpoint import Checkpoint
 from oneof.engine import Course, Trial
 from oneof.features import Array
 
@@ -60,12 +61,11 @@ class Convoy(Course):
         """Return the class probabilities of the watched rows, for each trial."""
         return [course.watch()[0] for course in self._courses]
 
-    def save(self, trial: Trial, force: bool) -> None:
+    def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
         i = self.trials.index(trial)
-        if trial.checkpoint is not None and trial.checkpoint.due(force):
-            with drawing_from(self._generators[i]):
-                self._courses[i].save(trial, force)
+        with drawing_from(self._generators[i]):
+            self._courses[i].save(trial, checkpoint)
 
     def leave(self, finished: list[Trial]) -> None:
         """Go on without finished trials."""

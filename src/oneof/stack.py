@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
+from oneof.checkpoint import Checkpoint
 from oneof.engine import Batch, Course, Data, Trial, convolutions, evaluate, run, seed_for, threads
 from oneof.features import Array
 from oneof.networks import Network
@@ -181,12 +182,11 @@ class Stack(Course):
             return [None] * len(self.trials)
         return list(evaluate(self.method, self.data, self._watched))
 
-    def save(self, trial: Trial, force: bool) -> None:
+    def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
-        if trial.checkpoint is not None and trial.checkpoint.due(force):
-            self._give_back(trial)
-            _set_noise(self._noise[self.trials.index(trial)], trial.data.weight.device)
-            self._courses[id(trial)].save(trial, force)
+        self._give_back(trial)
+        _set_noise(self._noise[self.trials.index(trial)], trial.data.weight.device)
+        self._courses[id(trial)].save(trial, checkpoint)
 
     def leave(self, finished: list[Trial]) -> None:
         """Give finished trials their weights and tables back, and go on with the others."""

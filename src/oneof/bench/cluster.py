@@ -9,7 +9,7 @@ from oneof.bench.problem import Problem, make_problem
 try:
     import ray
 except ImportError:
-    raise ImportError("--engine ray needs Ray, which is missing; pip install 'oneof[cluster]'") from None
+    raise ValueError("--engine ray needs Ray, which is missing; pip install 'oneof[cluster]'") from None
 
 _RETRIES = 5  # of a run whose worker or node was lost
 
@@ -30,7 +30,12 @@ class RayEngine:
             options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
             if address is None:
                 options["include_dashboard"] = False
-            ray.init(address=address, **options)
+            ray.init(address=address or "local", **options)  # None would join whatever cluster ran here last
+        for kind, need in (("CPU", cpus), ("GPU", gpus)):
+            there = ray.cluster_resources().get(kind, 0)
+            if need > there:
+                ray.shutdown()
+                raise ValueError(f"a run takes {need:g} {kind}s, but the cluster has {there:g}; ask for fewer")
         self._remote = ray.remote(_execute).options(num_cpus=cpus, num_gpus=gpus, max_retries=_RETRIES)
         self._cpus, self._gpus = cpus, gpus
         self._problems: dict[str, Any] = {}  # text of a problem -> reference to it in the cluster
