@@ -1,6 +1,8 @@
-"""Small problems that the tests share, and all methods in a form that runs on tables."""
+"""What tests share: small problems, real data sets, all methods in a form that runs on tables, a browser."""
 
 import os
+import shutil
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -25,6 +27,9 @@ torch.set_num_threads(1)
 NEEDS = {"plcr": {"views": "plain+jitter+jitter"}, "pico": {"views": "plain+jitter+jitter", "queue_size": 64}}
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
 every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+DESKTOP, PHONE = 1200, 400
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -79,3 +84,50 @@ def make_data(rows=12, features=4, classes=5, seed=0, dtype=torch.float64) -> Da
     return Data(
         torch.as_tensor(x, dtype=dtype), torch.as_tensor(candidates), torch.ones(rows, dtype=dtype), scaler
     )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Opened:
+    page: object
+    troubles: list = field(default_factory=list)  # whatever a quiet page does not do
+
+    def count(self, selector):
+        return self.page.locator(selector).count()
+
+    def overflow(self):
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """A function that opens a page, given as text, from a file, and notes all that it does beyond being shown."""
+    contexts = []
+
+    def open_text(text, width=DESKTOP, scheme="light"):
+        file = tmp_path / f"page{len(contexts)}.html"
+        file.write_text(text, encoding="utf-8")
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
+        opened = Opened(contexts[-1].new_page())
+        note = opened.troubles.append
+        opened.page.on("console", lambda message: note(f"console: {message.text}"))
+        opened.page.on("pageerror", lambda error: note(f"error: {error}"))
+        opened.page.on("dialog", lambda dialog: (note(f"dialog: {dialog.message}"), dialog.dismiss()))
+        opened.page.on("request", lambda request: request.url == file.as_uri() or note(f"request: {request.url}"))
+        opened.page.goto(file.as_uri())
+        return opened
+
+    yield open_text
+    for context in contexts:
+        context.close()

@@ -1,11 +1,9 @@
 """The pages in a real browser: nothing runs, nothing is fetched, nothing overflows on a phone."""
 
-import shutil
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
+from conftest import DESKTOP, PHONE
 from oneof import demo
 from oneof.data.corrupt import hierarchical, uniform
 from oneof.demo_page import render as render_demo
@@ -14,56 +12,6 @@ from oneof.inspection_page import render as render_inspection
 from test_inspection import HOSTILE
 
 pytestmark = pytest.mark.browser
-
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-DESKTOP, PHONE = 1200, 400
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@dataclass
-class Opened:
-    page: object
-    troubles: list = field(default_factory=list)  # whatever a quiet page does not do
-
-    def count(self, selector):
-        return self.page.locator(selector).count()
-
-    def overflow(self):
-        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-
-
-@pytest.fixture
-def open_page(browser, tmp_path):
-    """A function that opens a page, given as text, from a file, and notes all that it does beyond being shown."""
-    contexts = []
-
-    def open_text(text, width=DESKTOP, scheme="light"):
-        file = tmp_path / f"page{len(contexts)}.html"
-        file.write_text(text, encoding="utf-8")
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
-        opened = Opened(contexts[-1].new_page())
-        note = opened.troubles.append
-        opened.page.on("console", lambda message: note(f"console: {message.text}"))
-        opened.page.on("pageerror", lambda error: note(f"error: {error}"))
-        opened.page.on("dialog", lambda dialog: (note(f"dialog: {dialog.message}"), dialog.dismiss()))
-        opened.page.on("request", lambda request: request.url == file.as_uri() or note(f"request: {request.url}"))
-        opened.page.goto(file.as_uri())
-        return opened
-
-    yield open_text
-    for context in contexts:
-        context.close()
 
 
 def inspection_page(classes):

@@ -1,6 +1,5 @@
 """Data sets: the container checks itself, known names load, and real files hold what the catalogue says."""
 
-import os
 import pickle
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -273,15 +272,6 @@ def test_descriptions_without_any_file(tmp_path):
     assert rows[3][:5] == ("cifar-10", (50000, 10000), (32, 32, 3), 10, 1.0)
 
 
-def real(name):
-    """Load a real data set, or say why not."""
-    if not os.environ.get("ONEOF_DATA"):
-        pytest.skip("ONEOF_DATA does not name a folder with the real data sets")
-    if not next(row.present for row in describe_datasets() if row.name == name):
-        pytest.skip(f"the files of {name} are not in $ONEOF_DATA")
-    return load_dataset(name)
-
-
 def agrees(name, *parts):
     """Check what the catalogue says against what the files hold."""
     facts = next(row for row in describe_datasets() if row.name == name)
@@ -308,8 +298,8 @@ def agrees(name, *parts):
         ("cifar-100", [500] * 100, [100] * 100),
     ],
 )
-def test_real_images(name, in_train, in_test):
-    train, test = real(name)
+def test_real_images(name, in_train, in_test, real_dataset):
+    train, test = real_dataset(name)
     agrees(name, train, test)
     assert train.x.dtype == test.x.dtype == np.uint8
     assert np.bincount(train.y).tolist() == in_train
@@ -329,8 +319,8 @@ def test_real_images(name, in_train, in_test):
         ("fg-net", (2, 11), 0, -5.07, 4.96),
     ],
 )
-def test_real_tables(name, sizes, certain, lowest, highest):
-    data = real(name)
+def test_real_tables(name, sizes, certain, lowest, highest, real_dataset):
+    data = real_dataset(name)
     agrees(name, data)
     found = data.candidates.sum(1)
     assert (found.min(), found.max()) == sizes

@@ -2,14 +2,11 @@
 
 import pytest
 
-import test_browser
+from conftest import DESKTOP, PHONE
 from oneof.bench.report import write_report
-from test_browser import DESKTOP, PHONE
 from test_report import HEATMAP, SCORES, hostile_report, record, records_of, write_ledger, write_plan
 
 pytestmark = pytest.mark.browser
-
-browser, open_page = test_browser.browser, test_browser.open_page
 
 METHODS = """
 title = "Made, with many methods and data sets"

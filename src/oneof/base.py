@@ -27,6 +27,7 @@ from oneof.engine import (
     Setup,
     Trial,
     evaluating,
+    is_too_large,
     resolve_device,
     seed_for,
     seeded,
@@ -34,7 +35,7 @@ from oneof.engine import (
     train,
     uncompiled,
 )
-from oneof.features import Array, Scaler, check_rows, image_shape
+from oneof.features import Array, HostRows, Scaler, check_rows, image_shape
 from oneof.hyperparameters import check, choice, count, hyperparameters, number, setting
 from oneof.labels import check_learnable, check_same_rows, encode
 from oneof.metrics import approximated_accuracy
@@ -260,8 +261,10 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         if len(setup.held_out):
             x_val, candidates_val = x[setup.held_out.numpy()], candidates[setup.held_out.numpy()]
         with threads(self._thread_count()):
-            data = self._put_on_device(x[training], candidates[training], weight[training])
+            on_disk = isinstance(X, np.memmap)
+            data = self._put_on_device(x, training, candidates[training], weight[training], on_disk)
             self.training_rows_ = len(data)
+            self.forget()
             with seeded(seed_for(setup.seed, "weights"), data.weight.device):
                 self.start(data)
             watched = [
@@ -306,12 +309,14 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         training = np.delete(np.arange(len(x)), held_out)
         if not weight[training].sum() > 0:
             raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
-        return Setup(seed, torch.as_tensor(held_out), Scaler.fit(x[training], weight[training]))
+        return Setup(seed, torch.as_tensor(held_out), Scaler.fit(x, training, weight[training]))
 
-    def _put_on_device(self, x: Array, candidates: Array, weight: Array) -> Data:
+    def _put_on_device(self, x: Array, rows: Array, candidates: Array, weight: Array, on_disk: bool) -> Data:
+        """Put rows on the device, once; x stays where it is when it lies on disk or is too large."""
         device, dtype = resolve_device(self.device), self._dtype()
+        stays = on_disk or is_too_large(x, device)
         return Data(
-            self._store(x),
+            HostRows(x, rows, self.scaler_, dtype, device) if stays else self._store(x[rows]),
             torch.as_tensor(candidates, device=device),
             torch.as_tensor(weight, device=device, dtype=dtype),
             self.scaler_.to(device, dtype),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from oneof.base import PartialLabelClassifier
 
 SECONDS_BETWEEN_SAVES = 30.0
+_HASHED_AT_ONCE = 4096  # rows
 
 
 class Checkpoint:
@@ -129,7 +130,8 @@ def fingerprint(*arrays: NDArray[Any] | None) -> str:
             digest.update(b"none")
             continue
         digest.update(f"{array.shape} {array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+        for begin in range(0, len(array), _HASHED_AT_ONCE):  # an array on disk is never whole in memory
+            digest.update(np.ascontiguousarray(array[begin : begin + _HASHED_AT_ONCE]).data)
     return digest.hexdigest()
 
 

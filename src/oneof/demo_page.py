@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.page import COLOURS, document
+
 if TYPE_CHECKING:
     from oneof.demo import Outcome, Problem, Report, Run
 
@@ -22,21 +24,13 @@ _WORDS = {  # a name short enough for a chart on a phone, and what the method do
     "idgp_without_likelihood": ("IDGP, no likelihood", "the same with likelihood_weight=0"),
 }
 _STYLE = """
-:root { color-scheme: light dark; --page: #fbfaf8; --card: #fff; --ink: #1c1b1a; --soft: #65615c; --rule: #dedad4;
-  --right: #15703a; --wrong: #b3261e }
+:root { --right: #15703a; --wrong: #b3261e }
 .true_labels { --hue: #6f6b66 } .cc { --hue: #b35c00 } .proden { --hue: #00796b } .idgp { --hue: #1d4fd8 }
 .idgp_without_likelihood { --hue: #9333c7 } .right { --hue: var(--right) } .wrong { --hue: var(--wrong) }
 @media (prefers-color-scheme: dark) {
-  :root { --page: #161618; --card: #202023; --ink: #eceae6; --soft: #a5a19b; --rule: #3a3a3e; --right: #5fd38d;
-    --wrong: #ff8a80 }
+  :root { --right: #5fd38d; --wrong: #ff8a80 }
   .true_labels { --hue: #a8a4a0 } .cc { --hue: #f5a54a } .proden { --hue: #43cdb9 } .idgp { --hue: #82aaff }
   .idgp_without_likelihood { --hue: #cf94f5 } }
-* { box-sizing: border-box; margin: 0; padding: 0 }
-body { margin: auto; padding: 2.5rem 1.25rem 3rem; max-width: 62rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, sans-serif; font-variant-numeric: tabular-nums }
-h1 { margin-bottom: .6rem; font-size: clamp(1.8rem, 5vw, 2.5rem); line-height: 1.15; letter-spacing: -.02em }
-h2 { margin: 3rem 0 .8rem; font-size: 1.3rem } h3 { margin: 1.6rem 0 .6rem; font-size: 1rem }
-.lead { max-width: 44rem; font-size: 1.1rem } figcaption { max-width: 50rem; margin: .7rem 0 }
 small, figcaption, thead th, dt { color: var(--soft); font-size: .875rem; font-weight: 400; line-height: 1.45 }
 small { display: block } svg { display: block } svg text { fill: var(--soft); font-size: 12px }
 table { width: 100%; border-collapse: collapse } th { width: 32%; text-align: left; font-weight: 600 }
@@ -72,16 +66,7 @@ dd { overflow-wrap: anywhere } .narrow { display: none }
 def render(report: "Report") -> str:
     """Write the page."""
     problem = report.problems[0]
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>oneof demo: digits from ambiguous labels</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
+    body = f"""<header>
 <h1>One of these labels is true</h1>
 <p class="lead">Each of {len(problem.y_train)} scanned digits came with a set of candidate labels,
 {fmean(report.set_sizes):.1f} on average: the true one and others that the image itself suggests. The same small
@@ -93,10 +78,8 @@ seen.</p>
 {_curves(report)}
 {_gallery(problem, _idgp(report).runs[0], report.seeds[0])}
 {_facts(report)}
-</main>
-</body>
-</html>
-"""
+</main>"""
+    return document("oneof demo: digits from ambiguous labels", COLOURS + _STYLE, body)
 
 
 def _percent(share: float) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from oneof.augment import make_views
-from oneof.features import Array, Scaler
+from oneof.features import Array, HostRows, Scaler
 
 if TYPE_CHECKING:
     from oneof.base import PartialLabelClassifier
@@ -40,7 +40,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 class Data:
     """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
 
-    x: Tensor  # (..., N, *shape)
+    x: Tensor | HostRows  # (..., N, *shape)
     candidates: Tensor  # (..., N, K), boolean
     weight: Tensor  # (..., N)
     scaler: Scaler
@@ -48,11 +48,19 @@ class Data:
     def __len__(self) -> int:
         return self.candidates.shape[-2]
 
-    def take(self, tensor: Tensor, index: Tensor) -> Tensor:
+    def take(self, tensor: Tensor | HostRows, index: Tensor) -> Tensor:
         """Return the rows ``index`` (..., B) of one of these tensors."""
-        if index.dim() == 1:
+        if index.dim() == 1 or isinstance(tensor, HostRows):
             return tensor[index]
         return tensor[torch.arange(len(tensor), device=tensor.device).unsqueeze(-1), index]
+
+    def blocks(self, size: int) -> Iterator[Tensor]:
+        """Return all rows as the network takes them, so many at once."""
+        axis = self.candidates.dim() - 2
+        everything = torch.arange(len(self), device=self.weight.device)
+        for index in torch.split(everything, size):
+            rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
+            yield self.scaler.load(rows, self.dtype)
 
     @property
     def n_classes(self) -> int:
@@ -276,7 +284,7 @@ def train(trial: Trial) -> None:
     """
     device = trial.data.weight.device
     with seeded(seed_for(trial.setup.seed, "noise"), device), convolutions(trial.method.deterministic):
-        if device.type == "cuda":
+        if device.type == "cuda" and not isinstance(trial.data.x, HostRows):
             from oneof.graphs import GraphedCourse
 
             run(GraphedCourse(trial))
@@ -350,6 +358,11 @@ def resolve_device(name: str) -> torch.device:
             f"device is {name!r}, but torch sees {torch.cuda.device_count()} GPUs here; use 'cpu' or 'auto'"
         )
     return device
+
+
+def is_too_large(x: Array, device: torch.device) -> bool:
+    """Tell whether rows would take more than half of a GPU's free memory: networks and views need some too."""
+    return device.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(device)[0] / 2
 
 
 def seed_for(seed: int, purpose: str) -> int:

@@ -15,6 +15,10 @@ from oneof.labels import rows_text
 Array = NDArray[Any]
 
 
+# Rows at once: copies of a whole set in floats could be larger than memory.
+_TABLE_BLOCK, _IMAGE_BLOCK = 65536, 1024
+
+
 @dataclass(frozen=True)
 class Scaler:
     """Mean and standard deviation of the training rows: for each feature of a table, each channel of an image."""
@@ -23,18 +27,21 @@ class Scaler:
     std: Tensor
 
     @classmethod
-    def fit(cls, x: Array, weight: Array) -> "Scaler":
-        """Learn from rows (n, features) or images (n, channels, height, width); constant features get std 1."""
+    def fit(cls, x: Array, rows: Array, weight: Array) -> "Scaler":
+        """Learn from some rows of a table (n, features) or of images (n, channels, height, width), block by block.
+
+        Constant features get std 1.
+        """
+        share = weight / weight.sum()
         if x.ndim == 2:
-            mean = np.average(x, axis=0, weights=weight)
-            std = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
+            blocks = [slice(i, i + _TABLE_BLOCK) for i in range(0, len(rows), _TABLE_BLOCK)]
+            mean = sum(share[b] @ x[rows[b]] for b in blocks)
+            std = np.sqrt(sum(share[b] @ (x[rows[b]] - mean) ** 2 for b in blocks))
         else:
-            # In blocks: the float copy of a whole image set would be eight times its bytes.
-            starts = range(0, len(x), 1024)
-            moments = [_image_moments(x[i : i + 1024].astype(np.float64)) for i in starts]
+            blocks = [slice(i, i + _IMAGE_BLOCK) for i in range(0, len(rows), _IMAGE_BLOCK)]
+            moments = [_image_moments(x[rows[b]].astype(np.float64)) for b in blocks]
             first, second = (np.concatenate(moment) for moment in zip(*moments, strict=True))  # (n, channels)
-            mean = np.average(first, axis=0, weights=weight)[:, None, None]
-            mean_square = np.average(second, axis=0, weights=weight)[:, None, None]
+            mean, mean_square = (share @ first)[:, None, None], (share @ second)[:, None, None]
             std = np.sqrt(np.maximum(mean_square - mean**2, 0.0))
         # Rounding leaves a constant column with a tiny std; dividing by that would blow noise up.
         constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
@@ -48,8 +55,12 @@ class Scaler:
         """Rows in the form in which they are kept: tables standardised, images as they are, bytes as bytes."""
         if x.ndim == 2:
             return torch.as_tensor((x - self.mean.numpy()) / self.std.numpy(), dtype=dtype)
-        x = np.ascontiguousarray(x)
-        return torch.as_tensor(x if x.flags.writeable else x.copy(), dtype=None if x.dtype == np.uint8 else dtype)
+        # Channels beside each other in memory, as files have them: convolutions are faster so.
+        images = np.moveaxis(x, 1, 3)
+        pixels = np.ascontiguousarray(images).reshape(-1)
+        pixels = pixels if pixels.flags.writeable else pixels.copy()
+        stored = torch.as_tensor(pixels, dtype=None if x.dtype == np.uint8 else dtype)
+        return stored.view(images.shape).permute(0, 3, 1, 2)
 
     def load(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         """Return stored rows, or views made of them, as the network takes them."""
@@ -57,6 +68,33 @@ class Scaler:
             return stored
         mean, std = (t.to(stored.device, dtype) for t in (self.mean, self.std))
         return (stored.to(dtype) - mean) / std
+
+
+@dataclass(frozen=True)
+class HostRows:
+    """Rows that stay on disk or in the host's memory; those of a batch are read when it is made."""
+
+    x: Array  # all rows
+    rows: Array  # the numbers of those that count
+    scaler: Scaler
+    dtype: torch.dtype
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of a tensor."""
+        return (len(self.rows), *self.x.shape[1:])
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return rows as they would be kept on the device."""
+        numbers = self.rows[index.cpu().numpy()]
+        order = numbers.argsort()  # a disk is read forwards
+        part = np.empty((len(numbers), *self.x.shape[1:]), dtype=self.x.dtype)
+        part[order] = self.x[numbers[order]]
+        stored = self.scaler.store(part, self.dtype)
+        if self.device.type == "cuda":
+            return stored.pin_memory().to(self.device, non_blocking=True)
+        return stored
 
 
 def _image_moments(x: Array) -> tuple[Array, Array]:

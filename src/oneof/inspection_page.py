@@ -19,6 +19,7 @@ from oneof.inspection import (
     shorten,
     size_bins,
 )
+from oneof.page import COLOURS, POLICY, document
 from oneof.storage import replacing
 
 _BARS = 20  # labels whose bars are shown at once
@@ -29,18 +30,9 @@ _CLOSEST = 50
 _AXIS = 16  # letters of a name beside a heat map
 
 _STYLE = """
-:root { color-scheme: light dark; --page: #fbfaf8; --card: #fff; --ink: #1c1b1a; --soft: #65615c; --rule: #dedad4;
-  --hue: #1d4fd8; --wrong: #b3261e }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #161618; --card: #202023; --ink: #eceae6; --soft: #a5a19b; --rule: #3a3a3e; --hue: #82aaff;
-    --wrong: #ff8a80 } }
-* { box-sizing: border-box; margin: 0; padding: 0 }
-body { margin: auto; padding: 2.5rem 1.25rem 3rem; max-width: 62rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, sans-serif; font-variant-numeric: tabular-nums;
-  overflow-wrap: anywhere }
-h1 { margin-bottom: .6rem; font-size: clamp(1.8rem, 5vw, 2.5rem); line-height: 1.15; letter-spacing: -.02em }
-h2 { margin: 3rem 0 .8rem; font-size: 1.3rem } h3 { margin: 1.6rem 0 .6rem; font-size: 1rem }
-.lead { max-width: 44rem; font-size: 1.1rem } figcaption { max-width: 50rem; margin: .7rem 0 }
+:root { --hue: #1d4fd8; --wrong: #b3261e }
+@media (prefers-color-scheme: dark) { :root { --hue: #82aaff; --wrong: #ff8a80 } }
+body { overflow-wrap: anywhere }
 figcaption, dt, summary, .legend { color: var(--soft); font-size: .875rem; line-height: 1.45 }
 .numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.6rem, 1fr)); gap: .75rem;
   margin-top: 1.6rem }
@@ -74,19 +66,9 @@ def write_page(inspection: Inspection, path: str | os.PathLike[str], title: str)
 
 def render(inspection: Inspection, title: str) -> str:
     """Return the page as a string."""
-    heading = escape(shorten(one_line(title), 80))
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{heading}: candidate labels</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1><bdi>{heading}</bdi></h1>
+    heading = shorten(one_line(title), 80)
+    body = f"""<header>
+<h1><bdi>{escape(heading)}</bdi></h1>
 <p class="lead">Every row has a set of candidate labels, one of which should be true. This is what the sets can
 teach, and what they cannot.</p>
 {_numbers(inspection)}
@@ -96,10 +78,8 @@ teach, and what they cannot.</p>
 {_sizes(inspection)}
 {_labels(inspection)}
 {_together(inspection)}
-</main>
-</body>
-</html>
-"""
+</main>"""
+    return document(f"{heading}: candidate labels", COLOURS + _STYLE, body, POLICY)
 
 
 def _name(name: str) -> str:

@@ -1,34 +1,31 @@
-"""What a person sees while a fit runs: a bar on a terminal, a few plain lines elsewhere."""
+"""What a person sees while something runs: a bar on a terminal, a few plain lines elsewhere."""
 
 import sys
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from oneof.engine import State
+if TYPE_CHECKING:
+    from oneof.engine import State
 
 _PLAIN_LINES = 10
 
 
-class Progress:
-    """Epoch, loss, validation score and time left, on standard error; nothing when not ``shown``."""
+class Display:
+    """A bar on standard error if that is a terminal, else lines; nothing when not ``shown``."""
 
-    def __init__(self, name: str, epochs: int, shown: bool) -> None:
-        self.name, self.epochs = name, epochs
-        self._begun = time.monotonic()
+    def __init__(self, name: str, total: int, shown: bool, *columns: ProgressColumn, **fields: Any) -> None:
         self._shown = shown
         self._bar: Bar | None = None
         # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
         if shown and sys.stderr.isatty():
-            columns = "{task.description}", BarColumn(), "{task.fields[text]}", TimeRemainingColumn()
-            self._bar = Bar(
-                *(TextColumn(c) if isinstance(c, str) else c for c in columns), console=Console(file=sys.stderr)
-            )
-            self._task = self._bar.add_task(name, total=epochs, text="")
+            self._bar = Bar(*columns, console=Console(file=sys.stderr))
+            self._task = self._bar.add_task(escape(name), total=total, **fields)
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -41,7 +38,20 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, state: State, finished: bool) -> None:
+    def _say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class Progress(Display):
+    """Epoch, loss, validation score and time left, on standard error; nothing when not ``shown``."""
+
+    def __init__(self, name: str, epochs: int, shown: bool) -> None:
+        self.name, self.epochs = name, epochs
+        self._begun = time.monotonic()
+        what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
+        super().__init__(name, epochs, shown, what, BarColumn(), details, TimeRemainingColumn(), text="")
+
+    def update(self, state: "State", finished: bool) -> None:
         """Show that an epoch is done."""
         if not self._shown:
             return
@@ -52,4 +62,4 @@ class Progress:
             self._bar.update(self._task, completed=state.epoch, text=text)
         elif finished or state.epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
             spent = time.monotonic() - self._begun
-            print(f"{self.name}  {text}  {spent:.0f} s", file=sys.stderr, flush=True)
+            self._say(f"{self.name}  {text}  {spent:.0f} s")

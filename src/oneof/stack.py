@@ -117,7 +117,7 @@ class Stack(Course):
         first = self.trials[0]
         datas = [trial.data for trial in self.trials]
         self.data = Data(
-            torch.stack([data.x for data in datas]),
+            torch.stack([data.x for data in datas if isinstance(data.x, Tensor)]),
             torch.stack([data.candidates for data in datas]),
             torch.stack([data.weight for data in datas]),
             first.data.scaler,  # tables are kept standardised: no other is asked for
@@ -155,7 +155,7 @@ class Stack(Course):
         names, flips = self.method.views, self.method.flips
         first = torch.arange(len(index), device=index.device) * len(self.data)  # row of each trial
         rows = (index + first.unsqueeze(1)).flatten()
-        x = _take(self.data.x, rows)
+        x = _take(self.data.x, rows)  # type: ignore[arg-type]  # a stack's rows are on the device
         views = [x]
         if names is not None:
             made = self._each(lambda own: make_views(own, names, flips), x)
@@ -273,7 +273,7 @@ def train_together(trials: Sequence[Trial]) -> None:
 
 
 def _course(likeness: Any, group: list[_Begun]) -> Course:
-    """Return the course of a group. A stack also for one: its numbers do not depend on its company."""
+    """Return the course of a group. A stack also for one: its company can change no more than last bits."""
     if isinstance(likeness, _Pace):
         from oneof.graphs import Convoy
 
@@ -299,7 +299,7 @@ class _Pace(NamedTuple):
 def _pace(trial: Trial) -> _Pace | None:
     """Return the pace of a trial on a GPU; None elsewhere."""
     method, data = trial.method, trial.data
-    if data.weight.device.type != "cuda" or trial.finished:
+    if data.weight.device.type != "cuda" or trial.finished or not isinstance(data.x, Tensor):
         return None
     steps = len(data) // min(method.batch_size, len(data))
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
@@ -310,7 +310,8 @@ def _likeness(trial: Trial) -> tuple[Any, ...] | None:
     method, data = trial.method, trial.data
     parts = [part for module in method.modules() for part in module.modules()]
     own_network = not isinstance(method.network, str)  # which may do what no copy shows: share layers, have hooks
-    if trial.finished or len(data.shape) > 1 or own_network or not all(map(_stackable, parts)):
+    plain = isinstance(data.x, Tensor) and len(data.shape) == 1
+    if trial.finished or not plain or own_network or not all(map(_stackable, parts)):
         return None
     settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
     watched = None if trial.watched is None else trial.watched.shape

@@ -26,6 +26,11 @@ class Learned:
         """Return all that training changes: weights and label tables, by name."""
         return self.weights() | {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
 
+    def forget(self) -> None:
+        """Drop every network and table, so that nothing of an earlier fit is taken for part of the next."""
+        for name in [name for name, value in vars(self).items() if isinstance(value, Tensor | nn.Module)]:
+            delattr(self, name)
+
     def __getstate__(self) -> dict[str, Any]:
         """Pickle networks and tables as they are on a CPU, so that any machine can load them."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]  # scikit-learn's

@@ -9,19 +9,16 @@ from oneof.bench.figures import STYLE, Figure, inline, safe
 from oneof.bench.provenance import command, summary
 from oneof.bench.results import Report
 from oneof.bench.sections import Section
-from oneof.bench.tables import MISSING, Entry, Grid
+from oneof.bench.tables import MISSING, Entry, Grid, one_line
+from oneof.page import POLICY, document
 
 __all__ = ["render"]
 
 _LONG = 60  # rows from which on a table scrolls on its own
 _STYLE = """
-* { box-sizing: border-box; margin: 0; padding: 0 }
-body { margin: auto; padding: 2.5rem 1.25rem 4rem; max-width: 70rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, sans-serif; font-variant-numeric: tabular-nums;
-  overflow-wrap: anywhere }
-h1 { margin-bottom: .6rem; font-size: clamp(1.7rem, 5vw, 2.4rem); line-height: 1.15; letter-spacing: -.02em }
-h2 { margin: 3rem 0 .6rem; font-size: 1.35rem } h3 { margin: 1.6rem 0 .6rem; font-size: 1rem }
-p, h1 { max-width: 50rem } .lead { font-size: 1.1rem } a { color: var(--link) }
+body { padding-bottom: 4rem; max-width: 70rem; overflow-wrap: anywhere }
+h1 { font-size: clamp(1.7rem, 5vw, 2.4rem) } h2 { margin-bottom: .6rem; font-size: 1.35rem }
+p, h1, .lead { max-width: 50rem } a { color: var(--link) }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem }
 pre { margin: 1rem 0; padding: .6rem .9rem; overflow-x: auto; background: var(--card);
   border: 1px solid var(--rule); border-radius: 6px; font: .875rem/1.5 ui-monospace, Consolas, monospace }
@@ -67,22 +64,11 @@ _MARK = re.compile(r"[•◦?]")
 
 def render(report: Report, sections: Sequence[Section]) -> str:
     """Write the page."""
-    title = safe(report.plan.title)
     digest = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = f"{POLICY}; script-src 'sha256-{digest}'"
     links = "\n".join(f'<a href="#{section.name}">{safe(section.title)}</a>' for section in sections)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>{STYLE}{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
+    body = f"""<header>
+<h1>{safe(report.plan.title)}</h1>
 <p class="lead">{safe(" ".join(summary(report)))}</p>
 <pre tabindex="0"><code>{safe(command(report))}</code></pre>
 <nav aria-label="sections">
@@ -91,10 +77,8 @@ def render(report: Report, sections: Sequence[Section]) -> str:
 </header>
 <main>
 {"".join(map(_section, sections))}</main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
+<script>{_SCRIPT}</script>"""
+    return document(one_line(report.plan.title), STYLE + _STYLE, body, policy)
 
 
 def _section(section: Section) -> str:

@@ -22,6 +22,7 @@ from oneof.stack import VECTOR_FIELDS
 _GLANCE = 0.5  # seconds between looks at the clock
 _LAST = 100  # results that are remembered
 _STACK = 32  # runs that are trained at once: linear and mlp networks on tables
+_STACK_BYTES = 2**30
 _CONVOY = 12  # others, on a GPU
 
 
@@ -201,9 +202,16 @@ def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
     for run in runs:
         settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
         can_stack = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
-        most = _STACK if can_stack else _CONVOY if on_gpu else 1
+        most = _stack_size(run.dataset) if can_stack else _CONVOY if on_gpu else 1
         groups.setdefault((json.dumps([run.dataset, run.spec["method"], settings]), most), []).append(run)
     return [group[i : i + most] for (_, most), group in groups.items() for i in range(0, len(group), most)]
+
+
+def _stack_size(dataset: str) -> int:
+    """Return how many trials on a table fit a stack: rows and about ten tables of labels for each, in floats."""
+    facts = DATASETS[dataset]
+    bytes_a_trial = 4 * facts.rows[0] * (facts.shape[0] + 10 * len(facts.classes))
+    return max(1, min(_STACK, _STACK_BYTES // bytes_a_trial))
 
 
 class Clock:

@@ -2,21 +2,16 @@
 
 import hashlib
 import shutil
-import sys
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress as Bar
+from typing import Any
 
 from oneof.data.catalogue import Archive, Dataset, File
+from oneof.progress import Display
 from oneof.storage import replacing
 
 TIMEOUT = 30.0  # seconds in which a server must send something
@@ -183,28 +178,12 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
     raise ValueError(f"{next(iter(wanted))!r} is not in the archive")
 
 
-class Meter:
+class Meter(Display):
     """How much of a whole is done, on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
 
     def __init__(self, text: str, total: int, shown: bool = True) -> None:
-        self._text, self._total, self._shown = text, total, shown
-        self._tenths = 0
-        self._bar: Bar | None = None
-        # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
-        if shown and sys.stderr.isatty():
-            self._bar = Bar(console=Console(file=sys.stderr))
-            self._task = self._bar.add_task(escape(text), total=total)
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        super().__init__(text, total, shown)
+        self._text, self._total, self._tenths = text, total, 0
 
     def show(self, done: int) -> None:
         """Show that ``done`` of the total are done."""
@@ -212,4 +191,4 @@ class Meter:
             self._bar.update(self._task, completed=done)
         elif self._shown and (tenths := 10 * done // self._total) > self._tenths:
             self._tenths = tenths
-            print(f"{self._text}: {10 * tenths} %", file=sys.stderr, flush=True)
+            self._say(f"{self._text}: {10 * tenths} %")

@@ -87,11 +87,11 @@ class VALEN(PRODEN):
         self.d_.copy_(self.w_)
         if self.inference_start == "warmed":
             self.inference_network_.load_state_dict(self.network_.state_dict())
-        x = data.x
         if len(data.shape) > 1:
             with evaluating([self.network_]):
-                blocks = torch.split(data.x, _ROWS_AT_ONCE)
-                x = torch.cat([self.network_.features(data.scaler.load(b, data.dtype)) for b in blocks])
+                x = torch.cat([self.network_.features(rows) for rows in data.blocks(_ROWS_AT_ONCE)], -2)
+        else:
+            x = data.x if isinstance(data.x, Tensor) else torch.cat(list(data.blocks(_ROWS_AT_ONCE)))
         self.neighbours_.copy_(F.nearest_neighbours(x, self.neighbours_.shape[-1]))
 
     def step(self, batch: Batch) -> Tensor:
