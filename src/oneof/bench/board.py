@@ -87,5 +87,7 @@ class Board:
         grid = Table.grid(padding=(0, 2))
         for kind, text in details(progress):
             grid.add_row(Text(kind, style="red" if kind in ("failed", "unavailable") else "dim"), Text(text))
-        bar = ProgressBar(total=progress.total, completed=progress.done + len(progress.failed), width=60)
-        return Group(Text(self.title, style="bold"), bar, Text(headline(progress)), grid)
+        top = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=progress.total, completed=progress.done + len(progress.failed), width=30)
+        top.add_row(bar, Text(headline(progress)))
+        return Group(Text(self.title, style="bold"), top, grid)
