@@ -11,10 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import bench_data
-from oneof.bench.engines import LocalEngine
+import oneof
+from oneof import stack
+from oneof.bench import execute
+from oneof.bench.engines import LocalEngine, Task, execute_task
 from oneof.bench.execute import CRITERIA
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import read_plan
@@ -175,6 +179,27 @@ def test_runs_that_are_alike_are_trained_together(tmp_path):
     assert sorted(map(len, together(runs, on_gpu=True))) == [5, 6, 7]
 
 
+@pytest.mark.parametrize("error", [MemoryError("host"), torch.OutOfMemoryError("device")])
+def test_out_of_memory_is_a_failed_run_with_advice(error, undisturbed, soccer, monkeypatch):
+    """In the middle of several runs: those that can still be trained alone are."""
+    plan, records = undisturbed
+    runs = plan.runs()[:2]
+
+    def train_some(trials):
+        if len(trials) > 1 or isinstance(trials[0].method, oneof.CC):
+            raise error
+        stack.train_together(trials)
+
+    monkeypatch.setattr(execute, "train_together", train_some)
+    specs = tuple(run.spec for run in runs)
+    assert [spec["method"] for spec in specs] == ["CC", "PRODEN"]
+    failed, done = execute_task(Task(specs, "cpu", str(soccer), (None, None), deadline=None))
+    assert (failed["status"], done["status"]) == ("failed", "done")
+    assert failed["error"].startswith("out of memory: use fewer workers, a smaller batch_size")
+    assert str(error) in failed["error"]
+    assert bench_data.results({runs[1].key: done}) == bench_data.results({runs[1].key: records[runs[1].key]})
+
+
 def test_a_budget_pauses_and_the_next_call_goes_on(undisturbed, soccer, tmp_path):
     plan, records = undisturbed
     ledger = tmp_path / "ledger.jsonl"
@@ -188,8 +213,6 @@ def test_a_budget_pauses_and_the_next_call_goes_on(undisturbed, soccer, tmp_path
 
 def test_a_pause_in_the_middle_of_a_run_changes_nothing(undisturbed, soccer, tmp_path):
     """The deadline has passed when the run begins: it stops after each epoch, with a checkpoint."""
-    from oneof.bench.engines import Task, execute_task
-
     plan, records = undisturbed
     run = plan.runs()[1]
     task = Task((run.spec,), "cpu", str(soccer), (tmp_path / "run.safetensors",), deadline=0.0)

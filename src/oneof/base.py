@@ -206,17 +206,9 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
 
     # --- fitting ------------------------------------------------------------------------------------------
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        **watching: Any,
-    ) -> Self:
-        """Fit; ``watching`` goes to `_prepare`."""
-        trial = self._prepare(X, y, sample_weight, X_val, y_val, **watching)
+    def _fit(self, *given: Any, **watching: Any) -> Self:
+        """Fit, with all that `_prepare` takes."""
+        trial = self._prepare(*given, **watching)
         with threads(self._thread_count()), Progress(type(self).__name__, self.epochs, self.verbose > 0) as shown:
             trial.progress = shown
             train(trial)

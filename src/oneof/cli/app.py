@@ -4,6 +4,7 @@ import ast
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,11 @@ from typer.core import TyperGroup
 from oneof import __version__
 
 _UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
+
+
+DataFolder = Annotated[
+    Path | None, typer.Option("--data", metavar="FOLDER", help="Where data sets lie, instead of $ONEOF_DATA.")
+]
 
 
 def fold(text: str) -> str:
@@ -79,7 +85,18 @@ def show_grid(header: Sequence[str], rows: list[list[str]]) -> None:
     Console(force_terminal=terminal, width=None if terminal else 200).print(grid)
 
 
-def literal(text: str) -> Any:
+def named_values(texts: Sequence[str], example: str) -> dict[str, Any]:
+    """Read NAME=VALUE texts."""
+    values = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise ValueError(f"--set {text!r} has no value; write it as NAME=VALUE, such as {example}")
+        values[name] = _literal(value)
+    return values
+
+
+def _literal(text: str) -> Any:
     """Read a Python literal; anything else is a plain string."""
     try:
         return ast.literal_eval(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneof.cli.app import app, fold, note, show_grid
+from oneof.cli.app import DataFolder, app, fold, note, show_grid
 from oneof.engine import resolve_device
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A .toml file; se
 LedgerPath = Annotated[
     Path | None,
     typer.Option("--ledger", metavar="FILE", help="Where results are kept; results/PLAN.jsonl beside the plan."),
-]
-Root = Annotated[
-    Path | None, typer.Option("--data", metavar="FOLDER", help="Where data sets lie, instead of $ONEOF_DATA.")
 ]
 
 
@@ -40,7 +37,7 @@ def run(
         float | None, typer.Option(metavar="SECONDS", help="Pause after so long; the next call goes on.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    data: Root = None,
+    data: DataFolder = None,
     engine: Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")] = EngineName.LOCAL,
     address: Annotated[str | None, typer.Option(help="Of a Ray cluster; a new local one without it.")] = None,
     cpus_per_run: Annotated[float, typer.Option(help="Ray: cores that a run takes.")] = 1.0,

@@ -9,13 +9,9 @@ import numpy as np
 import typer
 
 from oneof import encode, storage, tables
-from oneof.cli.app import app, fold, literal, note, show_grid
+from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
 from oneof.cli.models import Candidates, Separator, TablePath, read_labels
 from oneof.engine import resolve_device
-
-Root = Annotated[
-    Path | None, typer.Option("--data", metavar="FOLDER", help="Where data sets lie, instead of $ONEOF_DATA.")
-]
 
 
 class Mode(StrEnum):
@@ -26,7 +22,7 @@ class Mode(StrEnum):
 
 
 @app.command()
-def datasets(data: Root = None) -> None:
+def datasets(data: DataFolder = None) -> None:
     """List the data sets that oneof knows."""
     from oneof.data import describe_datasets
 
@@ -64,7 +60,7 @@ def corrupt(
     mode: Annotated[Mode, typer.Option(help="Batch normalisation of the annotator.")] = Mode.EVAL,
     annotator_seed: Annotated[int, typer.Option(help="Of the annotator.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    data: Root = None,
+    data: DataFolder = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Make candidate sets for the training part of a data set out of its true labels.
@@ -81,11 +77,7 @@ def corrupt(
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
     parameters = {} if rate is None else {"rate": rate}
-    for text in settings or []:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            raise ValueError(f"--set {text!r} has no value; write it as NAME=VALUE, such as scaling=max")
-        parameters[name] = literal(value)
+    parameters |= named_values(settings or [], "scaling=max")
     loaded: Any = load_dataset(dataset, data)
     train, test = loaded if isinstance(loaded, tuple) else (loaded, None)
     if not quiet and asks_annotator(process):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oneof import METHODS, encode, load_model, tables
 from oneof.base import PartialLabelClassifier
-from oneof.cli.app import app, fold, literal, note, show_grid
+from oneof.cli.app import app, fold, named_values, note, show_grid
 from oneof.data.folder import decode_images, image_paths
 from oneof.engine import resolve_device
 from oneof.hyperparameters import check
@@ -218,16 +218,12 @@ def _accepted(name: str, metadata: Any) -> str:
 def _settings(cls: type[PartialLabelClassifier], texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE texts into the hyper-parameters of a method."""
     allowed = [each.name for each in fields(cls) if each.name not in _OWN_OPTION]
-    settings = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            raise ValueError(f"--set {text!r} has no value; write it as NAME=VALUE, such as lr=0.05")
+    settings = named_values(texts, "lr=0.05")
+    for name in settings:
         if name in _OWN_OPTION:
-            raise ValueError(f"--set {text!r} has an option of its own; use {_OWN_OPTION[name]}")
+            raise ValueError(f"--set {name} has an option of its own; use {_OWN_OPTION[name]}")
         if name not in allowed:
             raise ValueError(f"{cls.__name__} has no setting {name!r}; {tables.alternatives(name, allowed)}")
-        settings[name] = literal(value)
     if settings.get("network", "auto") not in _NETWORK_NAMES:
         raise ValueError(f"network is {settings['network']!r}, but must be one of {_NETWORK_NAMES}")
     return settings
