@@ -27,7 +27,8 @@ from oneof.bench.execute import Job, _prepare
 from oneof.bench.plan import Plan, read_plan
 from oneof.bench.problem import Problem, make_problem
 from oneof.bench.runner import Runner
-from oneof.engine import threads, train
+from oneof.compute import threads
+from oneof.engine import train
 from oneof.stack import train_together
 
 TABLE = Path(__file__).parent / "table2.toml"

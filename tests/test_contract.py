@@ -6,7 +6,8 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method, make_data
-from oneof.engine import Batch, Data, losses_of, seeded
+from oneof.compute import seeded
+from oneof.engine import Batch, Data, losses_of
 
 every_objective = pytest.mark.parametrize(
     ("method", "settings"),

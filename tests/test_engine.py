@@ -15,7 +15,8 @@ import torch
 import oneof
 from conftest import MEMBERS, every_method
 from oneof import checkpoint, storage
-from oneof.engine import Paused, seed_for
+from oneof.compute import seed_for
+from oneof.engine import Paused
 
 
 def weights(model):

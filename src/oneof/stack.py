@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
 from oneof.checkpoint import Checkpoint
-from oneof.engine import Batch, Course, Data, Trial, convolutions, evaluate, run, seed_for, threads
+from oneof.compute import convolutions, seed_for, threads
+from oneof.engine import Batch, Course, Data, Trial, evaluate, run
 from oneof.features import Array
 from oneof.networks import Network
 

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from oneof import __version__
 from oneof.bench.ledger import run_key
 from oneof.bench.problem import Problem
+from oneof.compute import resolve_device
 from oneof.data import PartialLabels
-from oneof.engine import Paused, Trial, resolve_device
+from oneof.engine import Paused, Trial
 from oneof.methods import METHODS
 from oneof.metrics import approximated_accuracy, covering_rate
 from oneof.stack import train_together

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.compute import seed_for
 from oneof.data import load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
 from oneof.data.generate import asks_annotator, generate
-from oneof.engine import seed_for
 
 _SUMMARY = ("mean_size", "one_label", "full", "certain_distractor", "sha256")
 _ANNOTATOR = ("annotator", "annotator_train_accuracy", "annotator_test_accuracy")

@@ -15,8 +15,8 @@ from oneof.bench.engines import Engine, Record, Task
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run
 from oneof.bench.problem import make_problem, needs_training, problem_of
+from oneof.compute import resolve_device
 from oneof.data.catalogue import DATASETS
-from oneof.engine import resolve_device
 from oneof.stack import VECTOR_FIELDS
 
 _GLANCE = 0.5  # seconds between looks at the clock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, note, show_grid
-from oneof.engine import resolve_device
+from oneof.compute import resolve_device
 
 if TYPE_CHECKING:
     from oneof.bench.engines import Engine

@@ -11,7 +11,7 @@ import typer
 from oneof import encode, storage, tables
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
 from oneof.cli.models import Candidates, Separator, TablePath, read_labels
-from oneof.engine import resolve_device
+from oneof.compute import resolve_device
 
 
 class Mode(StrEnum):

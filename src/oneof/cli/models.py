@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from oneof import METHODS, encode, load_model, tables
 from oneof.base import PartialLabelClassifier
 from oneof.cli.app import app, fold, named_values, note, show_grid
+from oneof.compute import resolve_device
 from oneof.data.folder import decode_images, image_paths
-from oneof.engine import resolve_device
 from oneof.hyperparameters import check
 from oneof.metrics import approximated_accuracy, covering_rate
 from oneof.networks import NETWORKS

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from oneof.base import PartialLabelClassifier
-from oneof.engine import resolve_device
+from oneof.compute import resolve_device
 from oneof.features import check_rows
 from oneof.hyperparameters import check, choice, count, number
 from oneof.methods.cc import CC

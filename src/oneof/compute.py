@@ -1,0 +1,81 @@
+"""Where and how to compute: devices, seeds, threads, and the modes of networks and libraries."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import sha256
+
+import torch
+from torch import nn
+
+from oneof.features import Array
+
+
+def resolve_device(name: str) -> torch.device:
+    """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device is {name!r}, but must be 'auto', 'cpu', 'cuda' or 'cuda:1'") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device is {name!r}, but torch sees {torch.cuda.device_count()} GPUs here; use 'cpu' or 'auto'"
+        )
+    return device
+
+
+def is_too_large(x: Array, device: torch.device) -> bool:
+    """Tell whether rows would take more than half of a GPU's free memory: networks and views need some too."""
+    return device.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(device)[0] / 2
+
+
+def seed_for(seed: int, purpose: str) -> int:
+    """Split one seed by purpose, so that changing one use of chance leaves the others as they were."""
+    return int.from_bytes(sha256(f"{seed} {purpose}".encode()).digest()[:7])
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch inside the block and give its random state back afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def convolutions(deterministic: bool) -> Iterator[None]:
+    """Let cuDNN try which convolutions are fastest, or keep it to those that give the same bits every time."""
+    with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
+        yield
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Compute with so many CPU threads inside the block; None changes nothing."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def uncompiled(compiled: bool) -> AbstractContextManager[object]:
+    """Run networks as they are written inside the block: every new number of rows would be compiled anew."""
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+
+
+@contextmanager
+def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Run networks in evaluation mode without gradients, then put their modes back."""
+    modes = [(module, module.training) for module in modules]
+    for module, _ in modes:
+        module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.train(mode)
