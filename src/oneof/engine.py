@@ -99,20 +99,17 @@ class Batch:
         return list(network(together).chunk(len(self.views), dim=-2))
 
     def take(self, table: Tensor) -> Tensor:
-        """Read these rows (..., B, C) of a table (..., N, C)."""
-        return table.gather(-2, self._rows(table))
+        """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""
+        return table.index_select(0, self.index)  # whole rows, several times faster than to gather elements
 
     def put(self, table: Tensor, values: Tensor) -> None:
         """Write these rows of a table; values carry no gradient."""
-        table.scatter_(-2, self._rows(table), values.detach().to(table.dtype))
+        table.index_copy_(0, self.index, values.detach().to(table.dtype))
 
     def dirichlet(self, concentration: Tensor) -> Tensor:
         """Draw a Dirichlet sample (..., K), differentiable in its concentration."""
         sample: Tensor = torch.distributions.Dirichlet(concentration, validate_args=False).rsample()
         return sample
-
-    def _rows(self, table: Tensor) -> Tensor:
-        return self.index.unsqueeze(-1).expand(*self.index.shape, table.shape[-1])
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,12 @@ def distractor_logits(
 def _log_concentration(v: Tensor, a: float, b: float, gamma: float, counts: Tensor | None = None) -> Tensor:
     """``log(a exp(v / gamma) + b + counts)``."""
     v = v / gamma + log(a)
-    without_count = _log_plus(v, b)
-    return without_count if counts is None else torch.where(counts, _log_plus(v, b + 1), without_count)
+    if counts is None:
+        return _log_plus(v, b)
+    if b == 0:
+        return torch.where(counts, _log_plus(v, 1), v)
+    log_c = (counts.to(v.dtype) + b).log()
+    return log_c - logsigmoid(log_c - v)
 
 
 def _log_plus(v: Tensor, c: float) -> Tensor:
@@ -128,9 +132,9 @@ def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> T
     ``scores`` and s = ``distractors``. The product is taken once as if every candidate were a wrong one; label j
     is then corrected by ``(1 - z_j) / z_j = exp(-s_j)``.
     """
-    every_candidate_wrong = -logsigmoid(torch.where(candidates, distractors, -distractors)).sum(-1)
-    corrected = _among(candidates, scores - distractors).logsumexp(-1)
-    return every_candidate_wrong + scores.logsumexp(-1) - corrected
+    sign = 2 * candidates.to(distractors.dtype) - 1
+    every_candidate_wrong = -logsigmoid(sign * distractors).sum(-1)
+    return every_candidate_wrong - _among(candidates, scores.log_softmax(-1) - distractors).logsumexp(-1)
 
 
 def responsibilities(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:

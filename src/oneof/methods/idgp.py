@@ -52,6 +52,8 @@ class IDGP(PartialLabelClassifier):
         Of "released" alone: its T1, T2, alpha, beta, theta, gamma and delta = eta.
     """
 
+    version = 2
+
     objective: str = choice("map", "ml", "uniform", "released")
     a: float = number(10.0, "> 0")
     b: float = number(1.0, ">= 0")
@@ -171,7 +173,7 @@ class IDGP(PartialLabelClassifier):
     ) -> Tensor:
         """Log prior weights of Eq. 10 and 11; a row's snapshot is its first visit from ``epoch`` on."""
         log_present = F.log_prior_weight(present, self.a, self.b, self.gamma)
-        if batch.epoch < (self.warm_up if epoch is None else epoch):
+        if share == 0 or batch.epoch < (self.warm_up if epoch is None else epoch):
             return log_present
         snapshot = torch.where(batch.take(taken), batch.take(table), present)
         batch.put(table, snapshot)
