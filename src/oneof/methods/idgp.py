@@ -52,8 +52,6 @@ class IDGP(PartialLabelClassifier):
         Of "released" alone: its T1, T2, alpha, beta, theta, gamma and delta = eta.
     """
 
-    version = 2
-
     objective: str = choice("map", "ml", "uniform", "released")
     a: float = number(10.0, "> 0")
     b: float = number(1.0, ">= 0")
