@@ -8,6 +8,7 @@ import oneof
 from conftest import MEMBERS, every_method, make_data
 from oneof.compute import seeded
 from oneof.engine import Batch, Data, losses_of
+from oneof.stack import StackedBatch
 
 every_objective = pytest.mark.parametrize(
     ("method", "settings"),
@@ -27,13 +28,16 @@ def started(method, data, seed=0, **settings):
 
 
 def take(data, index, epoch, views=1):
-    x = data.x[..., index, :] if index.dim() == 1 else torch.stack([data.x[t, i] for t, i in enumerate(index)])
-    S = (
-        data.candidates[..., index, :]
-        if index.dim() == 1
-        else torch.stack([data.candidates[t, i] for t, i in enumerate(index)])
-    )
-    return Batch([x + 0.1 * view for view in range(views)], S, index, epoch)
+    """Make a batch of the rows ``index`` (B,), or (2, B) of two trials side by side."""
+    if index.dim() == 1:
+        return Batch(shifted(data.x[index], views), data.candidates[index], index, epoch)
+    x, S = (torch.stack([table[t, own] for t, own in enumerate(index)]) for table in (data.x, data.candidates))
+    rows = (index + torch.tensor([[0], [len(data)]])).flatten()
+    return StackedBatch(shifted(x, views), S, index, epoch, rows, lambda draw, c: [draw(own) for own in c])
+
+
+def shifted(x, views):
+    return [x + 0.1 * view for view in range(views)]
 
 
 @pytest.fixture
@@ -91,7 +95,7 @@ def test_permuting_classes_permutes_the_results(method, settings, no_chance):
         )
         for loss, loss_moved in losses:
             torch.testing.assert_close(loss, loss_moved)
-    for table in {"w_", "d_", "membership_"} & vars(model).keys():
+    for table in {"w_", "d_", "membership_", "moments_"} & vars(model).keys():
         torch.testing.assert_close(getattr(model, table)[:, order], getattr(other, table))
 
 

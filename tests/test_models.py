@@ -38,6 +38,8 @@ def test_round_trip(method, names, blobs, tmp_path):
         assert torch.equal(tensor, again.learned()[name])
     if isinstance(model, oneof.IDGP):
         assert np.array_equal(again.distractor_proba(frame), model.distractor_proba(frame))
+    if isinstance(model, oneof.Membership):
+        assert np.array_equal(again.membership_proba(frame), model.membership_proba(frame))
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[["x", "w", "y", "z"]])
     again.save(tmp_path / "second")

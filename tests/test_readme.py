@@ -35,6 +35,13 @@ def test_the_python_snippet_is_short_and_runs():
     assert "worth a second look" in done.stdout
 
 
+def test_the_example_of_our_own_method_runs(capsys):
+    exec(blocks("docs/methods/membership.md", "python")[0], {})
+    accuracy, *chances = capsys.readouterr().out.splitlines()
+    assert float(accuracy) > 0.9
+    assert len(chances) == 3
+
+
 def carry_out(section, monkeypatch, folder):
     """Run every oneof command of a section of the README in a folder; return how many there are."""
     monkeypatch.chdir(folder)
@@ -84,7 +91,7 @@ def test_the_experiments_run(tmp_path, monkeypatch):
     assert "3 of 3 runs are done" in Path("report/report.md").read_text()
 
 
-def test_a_tenth_method_is_one_file_and_one_line(digits, monkeypatch, tmp_path):
+def test_one_more_method_is_one_file_and_one_line(digits, monkeypatch, tmp_path):
     """The worked example of CONTRIBUTING, written to a file, listed, fitted, saved and loaded."""
     (example,) = blocks("CONTRIBUTING.md", "python")
     (tmp_path / "average.py").write_text(example)

@@ -96,9 +96,11 @@ def test_every_field_of_a_method_is_named_on_its_page(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_costs_in_the_overview_are_those_of_the_file(name):
+    """A method that the file does not have yet has no number here."""
     results = json.loads((ROOT / "benchmarks" / "results" / "cost.json").read_text())["results"]
-    measured = [rows[name]["ratio"] for rows in results.values()]
-    assert [float(number) for number in row_of(name)[6].split(",")] == pytest.approx(measured, abs=0.051, rel=0.01)
+    measured = [rows[name]["ratio"] for rows in results.values() if name in rows]
+    shown = [float(number) for number in re.findall(r"[\d.]+", row_of(name)[6])]
+    assert shown == pytest.approx(measured, abs=0.051, rel=0.01)
 
 
 def test_links_of_the_pages_lead_somewhere():

@@ -22,6 +22,7 @@ SETTINGS = {"epochs": 4, "batch_size": 32, "validation_fraction": 0.18, "device"
 NEEDS = {
     "IDGP": {"warm_up": 1},
     "VALEN": {"warm_up": 1},
+    "Membership": {"warm_up": 1},
     "PiCO": {"queue_size": 40, "embedding_size": 16},
     "PLCR": {"ramp": 2},
 }

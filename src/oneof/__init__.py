@@ -7,6 +7,7 @@ from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
 from oneof.methods.lws import LWS
+from oneof.methods.membership import Membership
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
 from oneof.methods.proden import PRODEN
@@ -26,6 +27,7 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "Membership",
     "PartialLabels",
     "PiCO",
     "encode",

@@ -5,6 +5,7 @@ from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
 from oneof.methods.lws import LWS
+from oneof.methods.membership import Membership
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
 from oneof.methods.proden import PRODEN
@@ -21,4 +22,5 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "rc": RC,
     "cc": CC,
     "proden": PRODEN,
+    "membership": Membership,
 }
