@@ -15,7 +15,6 @@ from torch.nn.functional import logsigmoid, normalize, one_hot
 
 _MINUS_INFINITY = float("-inf")
 _TINY = 1e-30  # instead of no rows at all
-_LEAST_VARIANCE = 1e-3  # logits that are nearly all the same say nothing
 _ROWS_AT_ONCE = 512  # of a distance matrix, which is never whole
 
 
@@ -188,33 +187,22 @@ def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Te
     return odds.sigmoid().nan_to_num(0.0), (-odds).sigmoid().nan_to_num(0.0)
 
 
-# --- Membership: what a second network's logits say of the true label -------------------------------------
+# --- Membership: what is merely frequent ------------------------------------------------------------------
 
 
-def discriminant(moments: Tensor) -> tuple[Tensor, Tensor]:
-    """Slope and centre of the linear discriminant that tells true from wrong candidates by one number s each.
+def midpoints(moments: Tensor) -> Tensor:
+    """Return c (..., K): halfway between the mean of s_j where label j is true and where it is a wrong candidate.
 
-    ``moments`` (..., 6, K) are, for each label, the sums of 1, s and s^2 over rows in which it is the true label,
-    then over rows in which it is a wrong candidate. With means m1_j, m0_j and the common variance v::
-
-        log p(s | true) - log p(s | wrong) = kappa_j (s - c_j)
-        kappa_j = (m1_j - m0_j) / v,  c_j = (m1_j + m0_j) / 2
-
-    Returned are kappa (..., 1), its mean over labels by their numbers of rows, not below 0, and 0 until true and
-    wrong candidates were both seen, and c (..., K). Means of rare labels are drawn to those of all labels, as if
-    by a twentieth of an average label's rows.
+    ``moments`` (..., 4, K) are, for each label, the sums of 1 and s over rows in which it is the true label, then
+    over rows in which it is a wrong candidate. Means of rare labels are drawn to those of all labels, as if by a
+    twentieth of an average label's rows.
     """
     true, wrong = moments.chunk(2, -2)
-    count, first, second = torch.stack([true, wrong], -2).unbind(-3)  # each (..., 2, K)
+    count, total = torch.stack([true, wrong], -2).unbind(-3)  # each (..., 2, K)
     prior = count.sum((-2, -1), keepdim=True) / (20 * count.shape[-1])
-    overall = first.sum(-1, keepdim=True) / count.sum(-1, keepdim=True).clamp_min(_TINY)
-    mean = (first + prior * overall) / (count + prior).clamp_min(_TINY)
-    variance = (second - 2 * mean * first + mean**2 * count).sum((-2, -1)) / count.sum((-2, -1)).clamp_min(_TINY)
-    rows = count.sum(-2)  # (..., K)
-    gap = (rows * (mean[..., 0, :] - mean[..., 1, :])).sum(-1) / rows.sum(-1).clamp_min(_TINY)
-    both_seen = (count.sum(-1) > 0).all(-1)
-    kappa = (both_seen * gap / variance.clamp_min(_LEAST_VARIANCE)).clamp_min(0).unsqueeze(-1)
-    return kappa, mean.mean(-2)
+    overall = total.sum(-1, keepdim=True) / count.sum(-1, keepdim=True).clamp_min(_TINY)
+    mean = (total + prior * overall) / (count + prior).clamp_min(_TINY)
+    return mean.mean(-2)
 
 
 # --- PiCO: embeddings of unit length ----------------------------------------------------------------------

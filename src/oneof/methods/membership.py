@@ -5,13 +5,15 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from oneof import functional as F
 from oneof.base import PartialLabelClassifier
 from oneof.engine import Batch, Data
-from oneof.hyperparameters import count, hyperparameters, number
+from oneof.hyperparameters import count, hyperparameters
 
+_HELD_OUT = 10  # one row in so many teaches the judge, and nothing else
+_JUDGE_RATE, _JUDGE_DECAY = 0.05, 0.01
 _FORGET = 0.01  # share of the moments that a batch renews
 
 
@@ -21,75 +23,80 @@ class Membership(PartialLabelClassifier):
 
     Network g learns membership, ``mu_j(x) = P(j in S | x)``, by binary cross-entropy on the candidate sets: no
     label weights enter, so that no mistake can confirm itself. The true label is always a candidate, a wrong one
-    only when something suggests it; g's logits s are therefore higher at the true label. Let s_j be normal with
-    mean m1_j where candidate j is true, with mean m0_j where it is wrong, and variance v in both cases. Then by
-    Bayes' rule the true label of an example with candidates S is distributed as ::
+    only when something suggests it; g's logits s are therefore higher at the true label. How far they are to be
+    trusted is learnt from one row in ten, which neither network sees: a judge with two numbers minimises ::
 
-        w_j ~ theta_j exp(kappa (s_j - c_j)) on S,   kappa = (m1 - m0) / v,   c_j = (m1_j + m0_j) / 2
+        -log sum_{j in S} softmax(lambda u + kappa (s - c))_j
 
-    with theta = softmax(u) of network f, and f minimises ``-sum_j w_j log theta_j`` with w of the previous visit.
-    m1, m0 and v are moving averages over batches, weighted by f's own belief, softmax(u) on S; kappa takes the
-    mean gap over all labels. Where membership tells true candidates from wrong ones badly, kappa is near 0 and the
-    method is PRODEN. c_j takes away what is merely frequent: a label that joins every set proves nothing.
+    there, where u are the outputs of network f and c_j lies halfway between the mean s_j of rows whose true label
+    is j and of rows in which j is a wrong candidate, by f's belief: what is merely frequent is taken away. On the
+    other rows f minimises ``-sum_j w_j log softmax(u)_j`` with the label weights of their previous visit, ::
+
+        w_j ~ exp(lambda u_j + kappa (s_j - c_j)) on S
+
+    Where wrong labels are look-alikes, g keeps f from locking in its first mistakes; where they are drawn at
+    random, f soon covers new sets better than g does, kappa stays near 0, and this is PRODEN.
 
     Parameters
     ----------
-    kappa : float or None
-        Trust in membership; None estimates it as above.
     warm_up : int
-        For so many epochs kappa is 0, until f's belief says something.
+        For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge.
     """
 
-    kappa: float | None = number(None, ">= 0")
     warm_up: int = count(10, ">= 0")
 
     def start(self, data: Data) -> None:
-        """Make f (``network_``), g (``membership_network_``), the weights w and the moments of s."""
+        """Make f (``network_``), g (``membership_network_``), the judge, the weights w and the moments of s."""
         super().start(data)
         self.membership_network_ = self.new_network(data, data.n_classes)
+        self.judge_ = nn.Linear(2, 1).to(data.weight)  # its weights are lambda - 1 and kappa
+        for parameter in self.judge_.parameters():
+            nn.init.zeros_(parameter)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
+        number = torch.arange(len(data), device=data.weight.device)
+        self.held_out_ = (number % _HELD_OUT == _HELD_OUT - 1).unsqueeze(-1)  # (N, 1)
         self.weight_ = data.weight.unsqueeze(-1).clone()  # (N, 1): the moments count examples as the loss does
-        self.moments_ = self.w_.new_zeros(*self.w_.shape[:-2], 6, data.n_classes)  # see F.discriminant
+        self.moments_ = self.w_.new_zeros(4, data.n_classes)  # see F.midpoints
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Train g as f."""
-        g = {
-            "params": list(self.membership_network_.parameters()),
-            "lr": self.lr,
-            "weight_decay": self.weight_decay,
-        }
-        return [*super().parameter_groups(), g]
+        """Train g as f, and the judge at a rate of its own."""
+        g, judge = ({"params": list(module.parameters())} for module in (self.membership_network_, self.judge_))
+        own = {"lr": self.lr, "weight_decay": self.weight_decay}
+        return [*super().parameter_groups(), g | own, judge | {"lr": _JUDGE_RATE, "weight_decay": _JUDGE_DECAY}]
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch; renew its weights and the moments."""
         u = batch.through(self.network_)  # each (..., B, K)
         s = batch.through(self.membership_network_)
         S, w = batch.candidates, batch.take(self.w_)
-        member = S.to(w.dtype)
-        self._renew(batch, u[0].detach(), F.mean([each.detach() for each in s]))
+        member, belief = S.to(w.dtype), F.posterior(u[0].detach(), S)
+        first, mean = u[0].detach(), F.mean([each.detach() for each in s])
+        self._count(batch, belief, mean)
+        scores = self._scores(first, mean)
+        batch.put(self.w_, belief if batch.epoch < self.warm_up else F.posterior(scores.detach(), S))
         loss_f = F.mean([F.soft_cross_entropy(each, w) for each in u])
-        return loss_f + F.mean([F.bernoulli_nll(each, member, 1 - member) for each in s])
+        loss_g = F.mean([F.bernoulli_nll(each, member, 1 - member) for each in s])
+        return torch.where(batch.take(self.held_out_)[..., 0], F.candidate_nll(scores, S), loss_f + loss_g)
 
-    def _renew(self, batch: Batch, u: Tensor, s: Tensor) -> None:
-        """Let the batch enter the moments and the table of weights."""
-        belief = F.posterior(u, batch.candidates)
+    def _count(self, batch: Batch, belief: Tensor, s: Tensor) -> None:
+        """Let the batch enter the moments."""
         weight = batch.take(self.weight_)
-        true, wrong = weight * belief, weight * (batch.candidates.to(belief.dtype) - belief)
-        seen = torch.stack([(part * s**power).sum(-2) for part in (true, wrong) for power in range(3)], -2)
+        true, wrong = weight * belief, weight * (batch.candidates.to(s.dtype) - belief)
+        seen = torch.stack(
+            [(part * value).sum(-2) for part in (true, wrong) for value in (torch.ones_like(s), s)], -2
+        )
         self.moments_.lerp_(seen, _FORGET)
-        tilt = 0.0 if batch.epoch < self.warm_up else self._tilt(s)
-        batch.put(self.w_, F.posterior(u + tilt, batch.candidates))
 
-    def _tilt(self, s: Tensor) -> Tensor:
-        """``kappa (s - c)``: what membership says of each label."""
-        moments = self.moments_.to(s.device)  # the networks of a loaded model move, its tables stay
-        kappa, centre = F.discriminant(moments)
-        slope = kappa.unsqueeze(-1) if self.kappa is None else self.kappa
-        return slope * (s - centre.unsqueeze(-2))
+    def _scores(self, u: Tensor, s: Tensor) -> Tensor:
+        """``lambda u + kappa (s - c)``, up to a constant."""
+        centre = F.midpoints(self.moments_.to(s.device))  # the networks of a loaded model move, its tables stay
+        both = torch.stack([u, s - centre.unsqueeze(-2)], -1)  # (..., B, K, 2)
+        added: Tensor = self.judge_(both.flatten(-3, -2))
+        return u + added.view(u.shape)
 
     def label_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
         """Return w of rows with candidates."""
-        return F.posterior(self.network_(x) + self._tilt(self.membership_network_(x)), candidates)
+        return F.posterior(self._scores(self.network_(x), self.membership_network_(x)), candidates)
 
     def membership_proba(self, X: Any) -> NDArray[Any]:
         """Return mu (n, K): how likely each label is to be a candidate of this row, true or not."""
