@@ -1,7 +1,11 @@
+from functools import partial
+
 import pytest
 import torch
+from torch import nn
 
 from oneof import networks
+from oneof.compute import uncompiled
 
 
 def parameters(network):
@@ -114,3 +118,28 @@ def test_bf16_computes_inside_and_returns_float32():
     network.head.register_forward_hook(lambda module, args, out: inside.append(out.dtype))
     assert network(x).dtype == torch.float32
     assert inside == [torch.bfloat16]
+
+
+def test_every_network_is_compiled_when_asked_for(monkeypatch):
+    """Torch compiles eight networks and then goes on without a word; alike networks are compiled once."""
+    networks.compiled_call.cache_clear()
+    torch._dynamo.reset()
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    x = torch.ones(3, 4)
+    try:
+        for hidden in (*range(5, 17), 5, 16):
+            body = nn.Sequential(nn.Linear(4, hidden), nn.ReLU())
+            network = networks.Network(body, nn.Linear(hidden, 2), compiled=True)
+            torch.testing.assert_close(network(x), network.head(body(x)))
+            with uncompiled(True):
+                network(x[:2])
+    finally:
+        networks.compiled_call.cache_clear()
+        torch._dynamo.reset()
+    assert len(compiled) == 12

@@ -304,13 +304,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
 
     def new_network(self, data: Data, outputs: int) -> networks.Network:
         """Make a network of the chosen architecture with so many outputs, on the device of the data."""
-        network = networks.build(self.network, data.shape, outputs, self.precision == "bf16")
+        network = networks.build(self.network, data.shape, outputs, self.precision == "bf16", self.compile)
         network = network.to(data.weight.device, data.dtype)
         # Channels beside each other in memory make convolutions on a GPU several times faster.
         if data.weight.device.type == "cuda" and len(data.shape) == 3:
             network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if self.compile:
-            network.body.compile(dynamic=False)
         return network
 
     # --- checks -------------------------------------------------------------------------------------------

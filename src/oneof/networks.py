@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,25 +17,34 @@ from oneof.convnets import resnet18_body, resnet32_body, resnext29_body, wideres
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
 
+_MOST_COMPILATIONS = 256
+
 
 class Network(nn.Module):
-    """``head(body(x))``; with ``bf16`` the arithmetic inside is bfloat16 and the outputs keep x's type."""
+    """``head(body(x))``; with ``bf16`` the arithmetic inside is bfloat16 and the outputs keep x's type.
 
-    def __init__(self, body: nn.Module, head: nn.Module, bf16: bool = False) -> None:
+    With ``compiled`` the body goes through torch.compile.
+    """
+
+    def __init__(self, body: nn.Module, head: nn.Module, bf16: bool = False, compiled: bool = False) -> None:
         super().__init__()
-        self.body, self.head, self.bf16 = body, head, bf16
+        self.body, self.head, self.bf16, self.compiled = body, head, bf16, compiled
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (..., B, K) of x (..., B, *shape)."""
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
-            out: Tensor = self.head(self.body(x))
+            out: Tensor = self.head(self._body(x))
         return out.to(x.dtype)
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the head sees (..., B, F)."""
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
-            out: Tensor = self.body(x)
+            out = self._body(x)
         return out.to(x.dtype)
+
+    def _body(self, x: Tensor) -> Tensor:
+        out: Tensor = compiled_call()(self.body, x) if self.compiled else self.body(x)
+        return out
 
     @torch.no_grad()
     def peek(self, x: Tensor) -> Tensor:
@@ -47,6 +58,22 @@ class Network(nn.Module):
         finally:
             for layer in tracking:
                 layer.track_running_stats = True  # type: ignore[assignment]
+
+
+@cache
+def compiled_call() -> Callable[[nn.Module, Tensor], Tensor]:
+    """Return a compiled ``module(x)``, the same for all networks: those that are alike are compiled once.
+
+    By default torch gives up after eight compilations in a process, and goes on as if nothing had been asked for.
+    """
+    settings: Any = torch._dynamo.config
+    settings.recompile_limit = max(settings.recompile_limit, _MOST_COMPILATIONS)
+    return torch.compile(_call, dynamic=False)
+
+
+def _call(module: nn.Module, x: Tensor) -> Tensor:
+    out: Tensor = module(x)
+    return out
 
 
 def linear(shape: Shape, outputs: int) -> Network:
@@ -122,7 +149,9 @@ NETWORKS: dict[str, Factory] = {
 }
 
 
-def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False) -> Network:
+def build(
+    network: str | Factory, shape: Shape, outputs: int, bf16: bool = False, compiled: bool = False
+) -> Network:
     """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp."""
     if network == "auto":
         network = "lenet" if len(shape) == 3 else "mlp"
@@ -135,7 +164,7 @@ def build(network: str | Factory, shape: Shape, outputs: int, bf16: bool = False
     module = factory(shape, outputs)
     if not isinstance(module, Network):
         module = Network(module, nn.Identity())
-    module.bf16 = bf16
+    module.bf16, module.compiled = bf16, compiled
     return module
 
 
