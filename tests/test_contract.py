@@ -107,7 +107,7 @@ def permute_classes(source, target, order):
             blocks = torch.arange(source.head.out_features).view(-1, len(order))[:, order].flatten()
             target.head.weight.copy_(source.head.weight[blocks])
             target.head.bias.copy_(source.head.bias[blocks])
-        elif source[0].in_features == len(order):
+        elif isinstance(source, torch.nn.Sequential) and source[0].in_features == len(order):
             target[0].weight.copy_(source[0].weight[:, order])
 
 

@@ -261,140 +261,73 @@ def test_leading_axes_give_the_numbers_of_a_loop(seed):
             torch.testing.assert_close(at_once[i, j, k], one, msg=name)
 
 
-# --- Membership: the linear discriminant --------------------------------------------------------------------
+# --- Membership: what is merely frequent --------------------------------------------------------------------
 
 TRUE, WRONG = 0, 1
 Sample = tuple[int, int, float, float]  # kind, label, how much it counts, s
 
 
-def samples(seed: int, k: int, count: int = 40, means: tuple[float, float] = (2.0, -1.0)) -> list[Sample]:
+def samples(seed: int, k: int, count: int = 40) -> list[Sample]:
     """Numbers s of true and of wrong candidates, some labels often and some seldom; higher where true."""
     rng = np.random.default_rng(seed)
     labels = rng.choice(k, size=count, p=rng.dirichlet(np.ones(k)))
     kinds = rng.permutation(count) % 2
     return [
-        (int(kind), int(label), float(rng.random()), float(rng.normal(means[kind] + 0.3 * label, 1.5)))
+        (int(kind), int(label), float(rng.random()), float(rng.normal(2 - 3 * kind + 0.3 * label, 1.5)))
         for kind, label in zip(kinds, labels, strict=True)
     ]
 
 
 def moments_of(rows: list[Sample], k: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    sums = [[0.0] * k for _ in range(6)]
+    sums = [[0.0] * k for _ in range(4)]
     for kind, label, weight, s in rows:
-        for power in range(3):
-            sums[3 * kind + power][label] += weight * s**power
+        sums[2 * kind][label] += weight
+        sums[2 * kind + 1][label] += weight * s
     return torch.tensor(sums, dtype=dtype)
 
 
-def fitted_normals(rows: list[Sample], k: int) -> tuple[list[list[float]], float]:
-    """Mean of each kind and label, drawn to that of its kind by invented rows; the variance around these means."""
-    total = sum(weight for _, _, weight, _ in rows)
-    invented = total / k / 20  # for every kind and label
-    means = []
-    for kind in (TRUE, WRONG):
-        own = [(label, weight, s) for other, label, weight, s in rows if other == kind]
-        overall = sum(weight * s for _, weight, s in own) / sum(weight for _, weight, _ in own)
-        means.append([])
-        for j in range(k):
-            of_label = [(weight, s) for label, weight, s in own if label == j] + [(invented, overall)]
-            means[kind].append(sum(weight * s for weight, s in of_label) / sum(weight for weight, _ in of_label))
-    return means, sum(weight * (s - means[kind][label]) ** 2 for kind, label, weight, s in rows) / total
-
-
-def normal_density(s: float, mean: float, variance: float) -> float:
-    return exp(-((s - mean) ** 2) / (2 * variance)) / (2 * np.pi * variance) ** 0.5
+def weighted_mean(values: list[tuple[float, float]]) -> float:
+    return sum(weight * s for weight, s in values) / sum(weight for weight, _ in values)
 
 
 @quick
 @given(SEEDS, st.integers(2, 6))
-def test_discriminant_is_the_log_ratio_of_two_normal_densities(seed, k):
+def test_midpoints_lie_between_the_means_of_true_and_of_wrong_candidates(seed, k):
+    """Each mean has one more row than there are: an average one of its kind, worth 1/20 of an average label."""
     rows = samples(seed, k)
-    means, variance = fitted_normals(rows, k)
-    kappa, centre = F.discriminant(moments_of(rows, k))
-
-    def ratio(j, s):
-        return log(normal_density(s, means[TRUE][j], variance) / normal_density(s, means[WRONG][j], variance))
-
-    slopes, numbers = [], []
+    invented = sum(weight for _, _, weight, _ in rows) / k / 20
+    have = F.midpoints(moments_of(rows, k))
     for j in range(k):
-        c = centre[j].item()
-        assert ratio(j, c) == pytest.approx(0, abs=1e-9)
-        slopes.append(ratio(j, c + 1))
-        assert ratio(j, c - 0.7) == pytest.approx(-0.7 * slopes[j], abs=1e-9)  # a straight line
-        numbers.append(sum(weight for _, label, weight, _ in rows if label == j))
-    average = sum(n * slope for n, slope in zip(numbers, slopes, strict=True)) / sum(numbers)
-    assert kappa.item() == pytest.approx(max(average, 0), abs=1e-9)
+        means = []
+        for kind in (TRUE, WRONG):
+            overall = weighted_mean([(weight, s) for own, _, weight, s in rows if own == kind])
+            of_label = [(weight, s) for own, label, weight, s in rows if (own, label) == (kind, j)]
+            means.append(weighted_mean([*of_label, (invented, overall)]))
+        assert have[j].item() == pytest.approx((means[TRUE] + means[WRONG]) / 2, abs=1e-9)
 
 
-@quick
-@given(SEEDS)
-def test_the_tilt_is_bayes_rule_for_the_true_label(seed):
-    """Every candidate has its own s: one drawn by the density of true labels, the others by that of wrong ones."""
-    k, gap, variance = 5, 1.7, 0.6
-    rng = np.random.default_rng(seed)
-    wrong, u, s = rng.normal(size=(3, k))
-    S = rng.random(k) < 0.6
-    S[rng.integers(k)] = True
-    moments = torch.empty(6, k, dtype=torch.float64)  # of infinitely many rows, the same number of every kind
-    for kind, mean in ((TRUE, wrong + gap), (WRONG, wrong)):
-        parts = np.ones(k), mean, mean**2 + variance
-        moments[3 * kind : 3 * kind + 3] = torch.as_tensor(np.stack(parts))
-    kappa, centre = F.discriminant(moments)
-    # Means are drawn together a little; the densities are those that remain.
-    drawn = [(mean + mean.mean() / 10) / 1.1 for mean in (wrong + gap, wrong)]  # 2k rows: 1/10 of one is invented
-    rest = variance + np.mean([(mean - kept) ** 2 for mean, kept in zip((wrong + gap, wrong), drawn, strict=True)])
-    chances = []
-    for j in range(k):
-        chance = softmax(u.tolist())[j] if S[j] else 0.0
-        for i in np.flatnonzero(S):
-            chance *= normal_density(s[i], drawn[TRUE if i == j else WRONG][i], rest)
-        chances.append(chance)
-    have = F.posterior(torch.as_tensor(u) + kappa * (torch.as_tensor(s) - centre), torch.as_tensor(S))
-    assert have.tolist() == pytest.approx([chance / sum(chances) for chance in chances], abs=1e-9)
-
-
-def test_discriminant_of_leading_axes_gives_the_numbers_of_a_loop():
+def test_midpoints_of_leading_axes_are_the_numbers_of_a_loop():
     k, axes = 4, (2, 3)
-    moments = torch.stack([moments_of(samples(seed, k), k) for seed in range(6)]).view(*axes, 6, k)
-    kappa, centre = F.discriminant(moments)
-    assert (kappa.shape, centre.shape) == ((*axes, 1), (*axes, k))
+    moments = torch.stack([moments_of(samples(seed, k), k) for seed in range(6)]).view(*axes, 4, k)
+    have = F.midpoints(moments)
+    assert have.shape == (*axes, k)
     for i in np.ndindex(axes):
-        for have, want in zip((kappa[i], centre[i]), F.discriminant(moments[i]), strict=True):
-            torch.testing.assert_close(have, want, atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(have[i], F.midpoints(moments[i]), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_discriminant_without_rows_says_nothing(dtype):
-    kappa, centre = F.discriminant(torch.zeros(2, 6, 3, dtype=dtype))
-    assert (kappa == 0).all()
-    assert (centre == 0).all()
-    for kind in (TRUE, WRONG):  # of one kind alone there is nothing to compare
+def test_midpoints_without_rows_are_finite(dtype):
+    assert (F.midpoints(torch.zeros(2, 4, 3, dtype=dtype)) == 0).all()
+    for kind in (TRUE, WRONG):  # the mean of a kind that was never seen is 0
         rows = [row for row in samples(0, 3) if row[0] == kind]
-        kappa, centre = F.discriminant(moments_of(rows, 3, dtype))
-        assert kappa.item() == 0
-        assert torch.isfinite(centre).all()
+        centre = F.midpoints(moments_of(rows, 3, dtype))
+        assert centre.dtype == dtype
+        overall = weighted_mean([(weight, s) for _, _, weight, s in rows])
+        assert centre.mean().item() == pytest.approx(overall / 2, abs=0.3)
 
 
-def test_discriminant_gives_a_label_never_seen_the_mean_of_the_others():
+def test_midpoint_of_a_label_never_seen_is_that_of_all_labels():
     k = 4
-    rows = [row for row in samples(1, k, means=(3.0, -2.0)) if row[1] != 2]
-    kappa, centre = F.discriminant(moments_of(rows, k))
-    overall = [
-        np.average([row[3] for row in rows if row[0] == kind], weights=[row[2] for row in rows if row[0] == kind])
-        for kind in (TRUE, WRONG)
-    ]
-    assert centre[2].item() == pytest.approx(sum(overall) / 2, abs=1e-12)
-    assert kappa.item() > 0
-
-
-def test_discriminant_knows_no_sign_and_no_certainty_without_cause():
-    assert F.discriminant(moments_of(samples(2, 3, means=(-2.0, 2.0)), 3))[0].item() == 0  # wrong ones are higher
-    same = [(kind, label, 1.0, 0.1 * (kind == TRUE)) for kind in (TRUE, WRONG) for label in range(3)]
-    kappa, _ = F.discriminant(moments_of(same, 3))  # no spread at all: the least variance is 1e-3
-    assert kappa.item() == pytest.approx(0.1 / 1e-3)
-
-
-def test_discriminant_of_huge_numbers_is_finite_in_float32():
-    rows = [(kind, label, weight, 1e4 * s) for kind, label, weight, s in samples(3, 4)]
-    for result in F.discriminant(moments_of(rows, 4, torch.float32)):
-        assert torch.isfinite(result).all()
+    rows = [row for row in samples(1, k) if row[1] != 2]
+    overall = [weighted_mean([(weight, s) for own, _, weight, s in rows if own == kind]) for kind in (TRUE, WRONG)]
+    assert F.midpoints(moments_of(rows, k))[2].item() == pytest.approx(sum(overall) / 2, abs=1e-12)

@@ -1,5 +1,6 @@
 """Published results are what the committed ledgers say, byte for byte."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ def test_a_report_is_rebuilt_from_its_ledger(name, tmp_path, monkeypatch):
         assert file.read_bytes() == (tmp_path / file.name).read_bytes(), (
             f"{file.name} is not what the ledger says; write it again with "
             f"oneof report --plan benchmarks/{name}.toml --out docs/results/{name}"
+        )
+
+
+def test_the_short_version_is_what_the_ledgers_say(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    summary = importlib.import_module("summary")
+    for page in summary.PAGES:
+        assert page.read_text(encoding="utf-8") == summary.page_with_table(page), (
+            f"the table in {page.name} is not what the ledgers say; run python benchmarks/summary.py"
         )
 
 

@@ -24,7 +24,7 @@ class Membership(PartialLabelClassifier):
     Network g learns membership, ``mu_j(x) = P(j in S | x)``, by binary cross-entropy on the candidate sets: no
     label weights enter, so that no mistake can confirm itself. The true label is always a candidate, a wrong one
     only when something suggests it; g's logits s are therefore higher at the true label. How far they are to be
-    trusted is learnt from one row in ten, which neither network sees: a judge with two numbers minimises ::
+    trusted is learned from one row in ten, which neither network sees: a judge with two numbers minimises ::
 
         -log sum_{j in S} softmax(lambda u + kappa (s - c))_j
 
@@ -35,7 +35,7 @@ class Membership(PartialLabelClassifier):
         w_j ~ exp(lambda u_j + kappa (s_j - c_j)) on S
 
     Where wrong labels are look-alikes, g keeps f from locking in its first mistakes; where they are drawn at
-    random, f soon covers new sets better than g does, kappa stays near 0, and this is PRODEN.
+    random, f soon covers new sets better than g does, kappa is mostly near 0, and this is nearly PRODEN.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ class Membership(PartialLabelClassifier):
         """Make f (``network_``), g (``membership_network_``), the judge, the weights w and the moments of s."""
         super().start(data)
         self.membership_network_ = self.new_network(data, data.n_classes)
-        self.judge_ = nn.Linear(2, 1).to(data.weight)  # its weights are lambda - 1 and kappa
+        self.judge_ = nn.Linear(2, 1).to(data.weight)  # its weights are lambda - 1 and kappa; its bias cancels
         for parameter in self.judge_.parameters():
             nn.init.zeros_(parameter)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
-        number = torch.arange(len(data), device=data.weight.device)
-        self.held_out_ = (number % _HELD_OUT == _HELD_OUT - 1).unsqueeze(-1)  # (N, 1)
+        drawn = torch.randperm(len(data)) < len(data) // _HELD_OUT  # not every tenth: classes may come in turn
+        self.held_out_ = drawn.to(data.weight.device).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
         self.weight_ = data.weight.unsqueeze(-1).clone()  # (N, 1): the moments count examples as the loss does
-        self.moments_ = self.w_.new_zeros(4, data.n_classes)  # see F.midpoints
+        self.moments_ = self.w_.new_zeros(*self.w_.shape[:-2], 4, data.n_classes)  # see F.midpoints
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Train g as f, and the judge at a rate of its own."""

@@ -1,0 +1,78 @@
+"""The short version of all results: ``python benchmarks/summary.py`` writes it into the pages that show it.
+
+Everything comes from the ledgers in benchmarks/results; nothing is trained.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from oneof.bench.ledger import read
+from oneof.bench.plan import read_plan
+from oneof.bench.results import Report, collect
+from oneof.bench.statistics import count
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "index.md")
+BEGIN, END = "<!-- written by benchmarks/summary.py -->", "<!-- end -->"
+PUBLISHED = ("plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden")
+
+
+class Part(NamedTuple):
+    """A plan and what is special about it."""
+
+    plan: str
+    words: str
+
+
+PARTS = [
+    Part("table2-splits", "real sets, linear, 20 random splits"),
+    Part("table1-8", "hard look-alikes, LeNet, 8 epochs, 3 trials"),
+    Part("table1-25", "softer look-alikes, LeNet, 25 epochs, 3 trials"),
+    Part("table1-mlp", "hard look-alikes, one hidden layer, 20 epochs, 5 trials"),
+]
+
+
+def rows_of(part: Part, folder: str) -> list[str]:
+    """Return the lines of one plan; links start in a folder."""
+    plan = read_plan(ROOT / "benchmarks" / f"{part.plan}.toml")
+    report = collect(plan, read([ROOT / "benchmarks" / "results" / f"{part.plan}.jsonl"]))
+    link = f"[{part.words}]({folder}{part.plan}/report.md)"
+    return [line for name in plan.datasets if (line := _row(report, name, link))]
+
+
+def _row(report: Report, dataset: str, link: str) -> str | None:
+    """IDGP, the best of the published methods, and how IDGP compares with each of them."""
+    found = {label: row[dataset] for label, row in report.results.rows.items() if dataset in row}
+    # A mean over other trials than IDGP's would compare splits, not methods.
+    rivals = [
+        label for label in PUBLISHED if label in found and found[label].cell.trials == found["idgp"].cell.trials
+    ]
+    if not rivals or "supervised" not in found:
+        return None
+    best = max(rivals, key=lambda label: found[label].cell.mean)
+    counts = count([found[label].comparison.verdict for label in rivals])
+    means = [f"{found[label].cell.mean:.2f}" if label in found else "–" for label in ("idgp", best, "membership")]
+    bound = f"{found['supervised'].cell.mean:.2f}"
+    verdicts = f"{counts.win} / {counts.tie} / {counts.loss} / {counts.undecided} of {len(rivals)}"
+    return f"| {dataset} | {link} | {means[0]} | {means[1]} ({best}) | {means[2]} | {bound} | {verdicts} |"
+
+
+def table(folder: str) -> str:
+    """Return the whole table."""
+    columns = ["data set", "setting", "IDGP", "best other", "Membership", "true labels", "IDGP against the others"]
+    lines = [line for part in PARTS for line in rows_of(part, folder)]
+    return "\n".join([f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *lines])
+
+
+def page_with_table(page: Path) -> str:
+    """Return the text of a page with the table between its marks."""
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END, 1)[1]
+    folder = "docs/results/" if page.name == "README.md" else ""
+    return f"{before}{BEGIN}\n\n{table(folder)}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(page_with_table(page), encoding="utf-8")
