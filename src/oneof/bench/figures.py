@@ -1,7 +1,7 @@
 """Figures as SVG: learning curves and heat maps, a few panels each, inside a page or as files of their own."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -43,7 +43,7 @@ svg .title {{ fill: var(--ink); font-weight: 600 }} svg .name {{ fill: var(--hue
 .empty {{ fill: none; stroke: var(--rule) }} .chosen {{ fill: none; stroke: #ff8c1a; stroke-width: 3 }}
 svg .dark-on-light {{ fill: #111 }} svg .light-on-dark {{ fill: #fff }}
 """
-_LETTERS, _DIGITS = 12, 7  # room for a name beside a line, and for a value beside a heat map
+_LETTERS, _DIGITS = 22, 7  # room for a name beside a line, and for a value beside a heat map
 _SETTLED = 0.2  # share of the epochs whose steep rise may be cut off
 _GAP = 18  # between panels
 _PER_ROW = 2
@@ -155,9 +155,8 @@ def _curve_panel(frame: _Frame, title: str, lines: Mapping[str, _Line], hues: Ma
     area = f'<svg {box} viewBox="{frame.left} {frame.top} {frame.width} {frame.height}">{"".join(drawn)}</svg>'
     last = ", ".join(f"{label} {values[-1]:.1f}" for label, (_, values) in lines.items())
     body = f'<text class="title" x="0" y="14">{title}</text>{_axes(frame)}{area}{_names(frame, ends)}'
-    return Panel(
-        frame.left + frame.width + 94, frame.top + frame.height + 38, body, f"{title}; at the end: {last}"
-    )
+    width = frame.left + frame.width + _room_for(lines)
+    return Panel(width, frame.top + frame.height + 38, body, f"{title}; at the end: {last}")
 
 
 def _axes(frame: _Frame) -> str:
@@ -186,6 +185,11 @@ def _names(frame: _Frame, ends: Sequence[tuple[str, str, float, float]]) -> str:
         f'<text class="name" x="{edge + 13}" y="{height + 4:.1f}">{_short(label, _LETTERS)}</text></g>'
         for (label, hue, x, y), height in zip(ends, heights, strict=True)
     )
+
+
+def _room_for(names: Iterable[str]) -> int:
+    """Return the pixels that names beside lines need."""
+    return max([94, *(20 + 8 * min(len(name), _LETTERS) for name in names)])
 
 
 def _short(name: object, letters: int) -> str:
