@@ -9,7 +9,7 @@ from typing import NamedTuple
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
 from oneof.bench.results import Report, collect
-from oneof.bench.statistics import count
+from oneof.bench.statistics import Verdict, count
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "index.md")
@@ -32,7 +32,14 @@ PARTS = [
 ]
 
 
-def rows_of(part: Part, folder: str) -> list[str]:
+class Line(NamedTuple):
+    """A data set of a plan: what the columns say, and IDGP's verdicts against each rival."""
+
+    text: str
+    verdicts: list[Verdict]
+
+
+def rows_of(part: Part, folder: str) -> list[Line]:
     """Return the lines of one plan; links start in a folder."""
     plan = read_plan(ROOT / "benchmarks" / f"{part.plan}.toml")
     report = collect(plan, read([ROOT / "benchmarks" / "results" / f"{part.plan}.jsonl"]))
@@ -40,7 +47,7 @@ def rows_of(part: Part, folder: str) -> list[str]:
     return [line for name in plan.datasets if (line := _row(report, name, link))]
 
 
-def _row(report: Report, dataset: str, link: str) -> str | None:
+def _row(report: Report, dataset: str, link: str) -> Line | None:
     """IDGP, the best of the published methods, and how IDGP compares with each of them."""
     found = {label: row[dataset] for label, row in report.results.rows.items() if dataset in row}
     # A mean over other trials than IDGP's would compare splits, not methods.
@@ -50,18 +57,24 @@ def _row(report: Report, dataset: str, link: str) -> str | None:
     if not rivals or "supervised" not in found:
         return None
     best = max(rivals, key=lambda label: found[label].cell.mean)
-    counts = count([found[label].comparison.verdict for label in rivals])
     means = [f"{found[label].cell.mean:.2f}" if label in found else "–" for label in ("idgp", best, "membership")]
     bound = f"{found['supervised'].cell.mean:.2f}"
-    verdicts = f"{counts.win} / {counts.tie} / {counts.loss} / {counts.undecided} of {len(rivals)}"
-    return f"| {dataset} | {link} | {means[0]} | {means[1]} ({best}) | {means[2]} | {bound} | {verdicts} |"
+    verdicts = [found[label].comparison.verdict for label in rivals]
+    return Line(f"| {dataset} | {link} | {means[0]} | {means[1]} ({best}) | {means[2]} | {bound} |", verdicts)
+
+
+def _counted(verdicts: list[Verdict]) -> str:
+    counts = count(verdicts)
+    return f" {counts.win} / {counts.tie} / {counts.loss} / {counts.undecided} of {len(verdicts)} |"
 
 
 def table(folder: str) -> str:
     """Return the whole table."""
     columns = ["data set", "setting", "IDGP", "best other", "Membership", "true labels", "IDGP against the others"]
     lines = [line for part in PARTS for line in rows_of(part, folder)]
-    return "\n".join([f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *lines])
+    rows = [line.text + _counted(line.verdicts) for line in lines]
+    total = "| in all | | | | | |" + _counted([verdict for line in lines for verdict in line.verdicts])
+    return "\n".join([f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *rows, total])
 
 
 def page_with_table(page: Path) -> str:
