@@ -40,12 +40,9 @@ print("open", flush=True)
 time.sleep(60)
 """
 FORK = """
-child = os.fork()
-if child == 0:
-    time.sleep(60)
-else:
-    print(child, flush=True)
-    time.sleep(60)
+if os.fork() == 0:
+    print(os.getpid(), flush=True)  # by the child: what it does after a fork is done then
+time.sleep(60)
 """
 
 
