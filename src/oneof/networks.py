@@ -64,7 +64,8 @@ class Network(nn.Module):
 def compiled_call() -> Callable[[nn.Module, Tensor], Tensor]:
     """Return a compiled ``module(x)``, the same for all networks: those that are alike are compiled once.
 
-    By default torch gives up after eight compilations in a process, and goes on as if nothing had been asked for.
+    ``Module.compile`` would leave layers of torch.nn itself as they are. By default torch gives up after eight
+    compilations in a process, and goes on as if nothing had been asked for.
     """
     settings: Any = torch._dynamo.config
     settings.recompile_limit = max(settings.recompile_limit, _MOST_COMPILATIONS)
