@@ -1,13 +1,17 @@
 """Where and how to compute: devices, seeds, threads, and the modes of networks and libraries."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from hashlib import sha256
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from oneof.features import Array
+
+T = TypeVar("T")
 
 
 def resolve_device(name: str) -> torch.device:
@@ -48,6 +52,30 @@ def convolutions(deterministic: bool) -> Iterator[None]:
     """Let cuDNN try which convolutions are fastest, or keep it to those that give the same bits every time."""
     with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
         yield
+
+
+def side_by_side(first: Callable[[], T], second: Callable[[], T], device: torch.device) -> tuple[T, T]:
+    """Return the results of two computations, neither of which needs the other's; a GPU carries both out at once.
+
+    What they read must live until the gradients are there: memory that one stream frees may be taken by the other.
+    """
+    if device.type != "cuda":
+        return first(), second()
+    here = torch.cuda.current_stream(device)
+    beside = _stream_beside(here)
+    beside.wait_stream(here)
+    with torch.cuda.stream(beside):
+        other = second()
+    results = first(), other
+    here.wait_stream(beside)
+    return results
+
+
+@cache
+def _stream_beside(stream: torch.cuda.Stream) -> torch.cuda.Stream:
+    """Return a companion, always the same: the allocator keeps memory apart by streams."""
+    companion: torch.cuda.Stream = torch.cuda.Stream(stream.device)  # type: ignore[no-untyped-call]
+    return companion
 
 
 @contextmanager

@@ -4,13 +4,14 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from oneof.augment import make_views
-from oneof.compute import convolutions, evaluating, seed_for, seeded, uncompiled
+from oneof.compute import convolutions, evaluating, seed_for, seeded, side_by_side, uncompiled
 from oneof.features import Array, HostRows, Scaler
 
 if TYPE_CHECKING:
@@ -93,10 +94,20 @@ class Batch:
 
     def through(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
         """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
-        if len(self.views) == 1:
-            return [network(self.x)]
-        together = torch.cat(self.views, dim=self.index.dim() - 1)
-        return list(network(together).chunk(len(self.views), dim=-2))
+        return list(network(self._rows).chunk(len(self.views), dim=-2))
+
+    def through_both(
+        self, first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the outputs of two networks, neither of which needs the other's, as `through` does."""
+        rows = self._rows  # held by the batch for as long as either works on them
+        outputs = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
+        return tuple(list(each.chunk(len(self.views), dim=-2)) for each in outputs)  # type: ignore[return-value]
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """All views below each other (..., views * B, *shape)."""
+        return self.x if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
 
     def take(self, table: Tensor) -> Tensor:
         """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""

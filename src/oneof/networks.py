@@ -190,5 +190,5 @@ def _flatten(shape: Shape) -> nn.Module:
 
 
 def _convolution(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
-    """Convolve 5 x 5, normalise, rectify and halve the image."""
-    return nn.Conv2d(inputs, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)
+    """Convolve 5 x 5, normalise, halve the image, rectify: as if rectified first, for a quarter of the work."""
+    return nn.Conv2d(inputs, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU()

@@ -203,7 +203,8 @@ def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
         settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
         can_stack = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
         most = _stack_size(run.dataset) if can_stack else _CONVOY if on_gpu else 1
-        groups.setdefault((json.dumps([run.dataset, run.spec["method"], settings]), most), []).append(run)
+        alike = settings if can_stack else settings["network"]  # a convoy's trials need not be alike
+        groups.setdefault((json.dumps([run.dataset, run.spec["method"], alike]), most), []).append(run)
     return [group[i : i + most] for (_, most), group in groups.items() for i in range(0, len(group), most)]
 
 

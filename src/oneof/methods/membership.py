@@ -66,8 +66,7 @@ class Membership(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch; renew its weights and the moments."""
-        u = batch.through(self.network_)  # each (..., B, K)
-        s = batch.through(self.membership_network_)
+        u, s = batch.through_both(self.network_, self.membership_network_)  # each (..., B, K)
         S, w = batch.candidates, batch.take(self.w_)
         member, belief = S.to(w.dtype), F.posterior(u[0].detach(), S)
         first, mean = u[0].detach(), F.mean([each.detach() for each in s])

@@ -100,8 +100,7 @@ class VALEN(PRODEN):
         if batch.epoch < self.warm_up:
             return self.identify(batch)
         S = batch.candidates
-        u = batch.through(self.network_)
-        e = batch.through(self.inference_network_)
+        u, e = batch.through_both(self.network_, self.inference_network_)
         own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D
         d = batch.dirichlet(F.posterior(e[0], S) + self.floor)  # (..., B, K)
         divergence = F.dirichlet_kl((e[0] / 4).exp().clamp(0.01, 30.0))
