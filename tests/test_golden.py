@@ -230,8 +230,8 @@ def test_idgp_as_in_the_paper(objective, alternate):
             values = []
             for i in range(N):
                 theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i])
-                likelihood = IDGP["likelihood_weight"] * paper.likelihood(theta, z, S[i])
-                values.append(likelihood + paper.prior(theta, z, *hats[i]))
+                share = 1.0 if objective == "ml" else IDGP["likelihood_weight"]
+                values.append(share * paper.likelihood(theta, z, S[i]) + paper.prior(theta, z, *hats[i]))
             return values
 
         if objective == "uniform":

@@ -36,7 +36,7 @@ class IDGP(PartialLabelClassifier):
     Parameters
     ----------
     objective : {"map", "ml", "uniform", "released"}
-        The paper's objective; the same without the prior (IDGP-ML); with a constant z, the paper's degenerate
+        The paper's objective; its likelihood alone, in full (IDGP-ML); with a constant z, the paper's degenerate
         case; the objective of the authors' released code.
     a, b, gamma
         Scale of the concentrations; below b = 1 the prior weights lambda - 1 can be negative and are cut at 0.
@@ -64,7 +64,7 @@ class IDGP(PartialLabelClassifier):
     warm_up: int = count(10, ">= 0")
     prior_weight: float = number(1.0, ">= 0")
     distractor_prior_weight: float = number(0.1, ">= 0")
-    likelihood_weight: float = number(0.1, ">= 0")
+    likelihood_weight: float = number(0.01, ">= 0")
     alternate: str = choice("simultaneous", "sequential")
     lr_g: float | None = number(None, "> 0")
     weight_decay_g: float | None = number(None, ">= 0")
@@ -121,8 +121,9 @@ class IDGP(PartialLabelClassifier):
 
     def _warm_up(self, batch: Batch) -> Tensor:
         """PRODEN for f; for g the likelihood's own Bernoulli targets o - r with f's weights w in r's place."""
-        u = [each / self.gamma for each in batch.through(self.network_)]
-        s = [self._distractor_logits(v, batch.candidates) for v in batch.through(self.distractor_network_)]
+        u, v = batch.through_both(self.network_, self.distractor_network_)
+        u = [each / self.gamma for each in u]
+        s = [self._distractor_logits(each, batch.candidates) for each in v]
         w = batch.take(self.w_)
         distractor = batch.candidates.to(w.dtype) - w  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
@@ -131,16 +132,17 @@ class IDGP(PartialLabelClassifier):
 
     def _maximum_a_posteriori(self, batch: Batch) -> Iterator[Tensor]:
         S = batch.candidates
-        u = batch.through(self.network_)  # each (..., B, K)
-        v = batch.through(self.distractor_network_)  # each (..., B, 2K)
+        u, v = batch.through_both(self.network_, self.distractor_network_)  # each (..., B, K), (..., B, 2K)
         l = [F.label_scores(each, self.a, self.b, self.gamma, S) for each in u]  # noqa: E741
         s = [self._distractor_logits(each, S) for each in v]
-        w, A, B = self._prior(batch, u[0].detach(), v[0].detach())
+        weights = None if self.objective == "ml" else self._prior(batch, u[0].detach(), v[0].detach())
 
         def loss(l: list[Tensor], s: list[Tensor]) -> Tensor:  # noqa: E741
             views = list(zip(l, s, strict=True))
             likelihood = F.mean([F.generation_nll(*view, S) for view in views])
-            return self.likelihood_weight * likelihood + F.mean([F.prior_nll(*view, w, A, B) for view in views])
+            if weights is None:
+                return likelihood
+            return self.likelihood_weight * likelihood + F.mean([F.prior_nll(*view, *weights) for view in views])
 
         if self.alternate == "sequential" and self.objective != "uniform":
             yield loss([each.detach() for each in l], s)
@@ -157,9 +159,6 @@ class IDGP(PartialLabelClassifier):
 
     def _prior(self, batch: Batch, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Weights w, A, B of Eq. 6 from present outputs and snapshots."""
-        if self.objective == "ml":
-            none = torch.zeros_like(u)
-            return none, none, none
         log_w = self._with_snapshot(batch, u, self.u_, self.u_taken_, self.r, self.m)
         log_A, log_B = self._with_snapshot(batch, v, self.v_, self.v_taken_, self.q, self.d).chunk(2, -1)
         w = self.prior_weight * F.dirichlet_weights(log_w, batch.candidates, self.eps)
@@ -184,7 +183,7 @@ class IDGP(PartialLabelClassifier):
         """L_F + L_G of the released code, summed over views; a warm-up of f alone, then of g alone."""
         o = batch.candidates
         d, bm = batch.take(self.w_), batch.take(self.membership_)
-        u, v = batch.through(self.network_), batch.through(self.distractor_network_)
+        u, v = batch.through_both(self.network_, self.distractor_network_)
         U, s = [each / self.temperature_f for each in u], [each / self.temperature_g for each in v]
         prior_f = _total([F.soft_cross_entropy(each, d) for each in U])
         prior_g = _total([F.bernoulli_nll(each, bm, 1 - bm) for each in s])
