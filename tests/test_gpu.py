@@ -1,0 +1,132 @@
+"""On a GPU: recorded steps, company, rows that stay on the host and networks side by side change nothing."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import oneof
+from conftest import MEMBERS, every_method
+from oneof import graphs
+from oneof.engine import Paused
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+VIEWS = "weak+strong+strong"
+EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=384)
+    x = rng.integers(120, size=(384, 28, 28)).astype(np.uint8)
+    for label in range(4):
+        x[y == label, 7 * label : 7 * label + 7] += 100
+    return x, np.eye(4, dtype=bool)[y] | (rng.random((384, 4)) < 0.3)
+
+
+def make(name, seed=0, **settings):
+    given = {"network": "lenet", "epochs": 3, "batch_size": 64, "lr": 0.02, "views": VIEWS, **EXACT, **settings}
+    return MEMBERS[name](random_state=seed, **given)
+
+
+def assert_alike(model, other, **tolerance):
+    assert model.learned().keys() == other.learned().keys()
+    for key, tensor in model.learned().items():
+        torch.testing.assert_close(
+            tensor, other.learned()[key], msg=lambda text, n=key: f"{n}: {text}", **tolerance
+        )
+
+
+@pytest.fixture
+def recordings(monkeypatch):
+    """Count the graphs that are recorded; with ``.forbidden`` none can be."""
+    made, record = [], graphs.Recorder._record
+
+    def counted(self, step, generators):
+        made.append(1)
+        return record(self, step, generators)
+
+    monkeypatch.setattr(graphs.Recorder, "_record", counted)
+    return made
+
+
+@every_method
+def test_recorded_steps_are_those_taken_one_by_one(method, images, recordings, monkeypatch):
+    name = method.func.__name__.lower()
+    recorded = make(name).fit(*images)
+    assert len(recordings) == 3
+    monkeypatch.setattr(graphs, "_FEWEST_STEPS", 1000)
+    plain = make(name).fit(*images)
+    assert len(recordings) == 3
+    assert_alike(recorded, plain, rtol=1e-4, atol=1e-4)
+
+
+@every_method
+def test_trials_in_company_end_as_alone(method, images, recordings):
+    name = method.func.__name__.lower()
+    models = [make(name, seed, lr=lr) for seed, lr in ((0, 0.02), (1, 0.02), (2, 0.05))]
+    alone = [clone(model).fit(*images) for model in models]
+    del recordings[:]
+    together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
+    assert len(recordings) == 3  # one for each epoch, of all trials
+    for model, twin in zip(together, alone, strict=True):
+        assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["idgp", "membership", "valen"])
+def test_networks_side_by_side_are_those_one_after_the_other(name, images, monkeypatch):
+    both = make(name).fit(*images)
+    monkeypatch.setattr("oneof.engine.side_by_side", lambda first, second, device: (first(), second()))
+    assert_alike(both, make(name).fit(*images), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["idgp", "cc"])
+def test_deterministic_gives_the_same_bits_every_time(name, images):
+    assert_alike(make(name).fit(*images), make(name).fit(*images), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("views", [None, VIEWS])
+def test_rows_that_stay_on_the_host_are_the_same_rows(views, images, recordings, monkeypatch):
+    kept = make("idgp", views=views).fit(*images)
+    del recordings[:]
+    monkeypatch.setattr("oneof.base.is_too_large", lambda x, device: True)
+    streamed = make("idgp", views=views).fit(*images)
+    assert not recordings  # a recording cannot ask the host
+    assert_alike(streamed, kept, rtol=1e-4, atol=1e-4)
+
+
+def test_trials_in_company_pause_and_go_on(images, tmp_path):
+    x, candidates = images
+    whole = [make("idgp", seed).fit(x, candidates) for seed in (0, 1)]
+    models = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
+    trials = [model._prepare(x, candidates, pause=lambda: True) for model in models]
+    with pytest.raises(Paused):
+        oneof.stack.train_together(trials)
+    resumed = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
+    for model, twin in zip(oneof.fit_together(resumed, [{"X": x, "y": candidates}] * 2), whole, strict=True):
+        assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cc", "proden", "idgp"])
+def test_the_gpu_agrees_with_the_cpu(name, images):
+    """Tables in double precision: images with views draw from the device's own generator."""
+    x = images[0].reshape(384, -1)[:, ::16].astype(np.float64)
+    settings = {"network": "mlp", "views": None, "precision": "fp64", "deterministic": False}
+    fits = [make(name, **settings | {"device": device}).fit(x, images[1]) for device in ("cuda", "cpu")]
+    assert np.allclose(*(model.predict_proba(x) for model in fits), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["idgp", "pico"])
+def test_compiled_networks_learn_the_same(name, images):
+    plain, compiled = (make(name, compile=compiled, epochs=2).fit(*images) for compiled in (False, True))
+    assert np.allclose(plain.predict_proba(images[0]), compiled.predict_proba(images[0]), atol=0.02)
+
+
+def test_bfloat16_learns_what_float32_learns(images):
+    x, candidates = images
+    single, half = (
+        make("idgp", precision=precision, epochs=8).fit(x, candidates) for precision in ("fp32", "bf16")
+    )
+    assert (single.predict(x) == half.predict(x)).mean() > 0.95
