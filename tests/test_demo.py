@@ -127,6 +127,7 @@ def test_page_is_self_contained(ran):
 
 
 def test_charts_draw_every_method_and_seed(ran):
+    assert demo.IDGP.warm_up == demo.Membership.warm_up  # one dashed line stands for both
     charts = list(ran.tree.all("svg", "chart"))
     assert len(charts) == 2  # one for wide screens and one for phones
     for chart in charts:

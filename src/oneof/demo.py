@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean, stdev
@@ -28,6 +27,7 @@ from oneof.data.corrupt import instance_dependent
 from oneof.demo_page import render
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
+from oneof.methods.membership import Membership
 from oneof.methods.proden import PRODEN
 from oneof.storage import replacing
 
@@ -54,7 +54,7 @@ CONTENDERS = (
     Contender("cc", "CC", CC),
     Contender("proden", "PRODEN", PRODEN),
     Contender("idgp", "IDGP", IDGP),
-    Contender("idgp_without_likelihood", "IDGP without its likelihood", partial(IDGP, likelihood_weight=0.0)),
+    Contender("membership", "Membership", Membership),
 )
 
 
@@ -65,7 +65,7 @@ class Problem:
     x_train: NDArray[np.float32]  # (n, 64)
     y_train: NDArray[np.int64]  # (n,): the truth, seen by the upper bound alone
     candidates: NDArray[np.bool_]  # (n, 10)
-    x_validation: NDArray[np.float32]  # these served to choose the defaults, on other seeds; the demo leaves them
+    x_validation: NDArray[np.float32]  # these served to choose defaults, on other seeds; the demo leaves them
     y_validation: NDArray[np.int64]
     x_test: NDArray[np.float32]
     y_test: NDArray[np.int64]
@@ -78,7 +78,6 @@ class Run:
     curve: list[tuple[int, float]]  # epochs done, test accuracy; the last pair is the result
     disambiguation: float | None  # share of training rows resolved to the truth; None where it was given
     posterior: NDArray[np.floating[Any]]  # (n, 10): how likely each candidate of a training row is
-    distractors: NDArray[np.floating[Any]]  # (n, 10): IDGP's z; empty for the others
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class Report:
 
     @property
     def warm_up(self) -> int:
-        """The epochs before IDGP's own objective."""
+        """The epochs before IDGP's own objective; Membership has as many."""
         return IDGP.warm_up
 
     @property
@@ -179,7 +178,7 @@ class Report:
         lines = [("trained with", "test accuracy, %", "training rows resolved, %")]
         for outcome in self.outcomes:
             lines.append((outcome.contender.name, str(outcome.accuracy), str(outcome.disambiguation or "given")))
-        table = "\n".join(f"{name:28} {accuracy:>16}  {resolved:>25}" for name, accuracy, resolved in lines)
+        table = "\n".join(f"{name:12}  {accuracy:>16}  {resolved:>25}" for name, accuracy, resolved in lines)
         return (
             f"{table}\nmean ± sample standard deviation over {len(self.seeds)} seeds, at the last epoch; "
             f"{fmean(self.set_sizes):.2f} candidates a row; {self.seconds:.0f} s"
@@ -255,8 +254,7 @@ def train(contender: Contender, problem: Problem, seed: int, epochs: int | None)
     labels = problem.y_train if contender.sees_truth else problem.candidates
     estimator._fit(problem.x_train, labels, on_epoch=on_epoch)
     resolved = float((estimator.transduction_ == problem.y_train).mean())
-    distractors = estimator.distractor_proba(problem.x_train) if isinstance(estimator, IDGP) else np.zeros(0)
-    return Run(curve, None if contender.sees_truth else resolved, estimator.label_distributions_, distractors)
+    return Run(curve, None if contender.sees_truth else resolved, estimator.label_distributions_)
 
 
 def in_order(function: Callable[..., _T], tasks: list[tuple[Any, ...]], processes: int) -> Iterator[_T]:

@@ -21,16 +21,16 @@ _WORDS = {  # a name short enough for a chart on a phone, and what the method do
     "cc": ("CC", "raises the candidates’ total probability"),
     "proden": ("PRODEN", "reweighs the candidates as it learns"),
     "idgp": ("IDGP", "also models how wrong candidates arise"),
-    "idgp_without_likelihood": ("IDGP, no likelihood", "the same with likelihood_weight=0"),
+    "membership": ("Membership", "also learns which candidates are usual"),
 }
 _STYLE = """
 :root { --right: #15703a; --wrong: #b3261e }
 .true_labels { --hue: #6f6b66 } .cc { --hue: #b35c00 } .proden { --hue: #00796b } .idgp { --hue: #1d4fd8 }
-.idgp_without_likelihood { --hue: #9333c7 } .right { --hue: var(--right) } .wrong { --hue: var(--wrong) }
+.membership { --hue: #9333c7 } .right { --hue: var(--right) } .wrong { --hue: var(--wrong) }
 @media (prefers-color-scheme: dark) {
   :root { --right: #5fd38d; --wrong: #ff8a80 }
   .true_labels { --hue: #a8a4a0 } .cc { --hue: #f5a54a } .proden { --hue: #43cdb9 } .idgp { --hue: #82aaff }
-  .idgp_without_likelihood { --hue: #cf94f5 } }
+  .membership { --hue: #cf94f5 } }
 small, figcaption, thead th, dt { color: var(--soft); font-size: .875rem; font-weight: 400; line-height: 1.45 }
 small { display: block } svg { display: block } svg text { fill: var(--soft); font-size: 12px }
 table { width: 100%; border-collapse: collapse } th { width: 32%; text-align: left; font-weight: 600 }
@@ -41,7 +41,7 @@ tbody th, td { padding: .6rem 0; border-top: 1px solid var(--rule) } thead th { 
 .mean { stroke: var(--hue); stroke-width: 3 } .warm-up { stroke: var(--soft); stroke-dasharray: 4 4 }
 .chart { width: 100%; height: auto } .chart path { fill: none; stroke: var(--hue); stroke-width: 2 }
 .chart .seed { stroke-width: 1; stroke-opacity: .22 } .chart .idgp .line { stroke-width: 3 }
-.true_labels .line { stroke-dasharray: 2 3 } .idgp_without_likelihood .line { stroke-dasharray: 7 4 }
+.true_labels .line { stroke-dasharray: 2 3 }
 .chart .name { fill: var(--hue); font-weight: 600 } .thread { stroke: var(--hue); stroke-opacity: .5 }
 .gallery { display: grid; grid-template-columns: repeat(4, 1fr); gap: .75rem; list-style: none }
 .card { display: grid; grid-template-columns: 64px 1fr; gap: .6rem .9rem; align-content: start; padding: .8rem;
@@ -57,7 +57,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; a
 dd { overflow-wrap: anywhere } .narrow { display: none }
 @media (max-width: 46rem) {
   .wide { display: none } .narrow { display: block } .gallery { grid-template-columns: 1fr 1fr }
-  tr { display: grid; grid-template-columns: 1fr 6rem 6rem; align-items: end; border-top: 1px solid var(--rule) }
+  tr { display: grid; grid-template-columns: 1fr 6rem 6rem; gap: 0 .75rem; align-items: end;
+    border-top: 1px solid var(--rule) }
   thead tr { border: 0 } tbody th, td { border: 0; padding: .5rem 0 0 } th, .number { width: auto }
   .strip { order: 1; grid-column: 1 / -1; padding: 0 .6rem .4rem } tbody small { display: none } }
 """
@@ -194,14 +195,15 @@ def _curves(report: "Report") -> str:
 {_chart(report, low, 960, 430, "wide")}
 {_chart(report, low, 400, 380, "narrow")}
 <figcaption>Accuracy on the test digits, in percent, as training goes on: the mean over seeds, and every seed as
-a faint line. It was watched, never used.{f" What lies below {low}% is cut off." * hidden}</figcaption>
+a faint line. It was watched, never used. In the first {report.warm_up} epochs, their warm-up, IDGP and Membership
+learn much as PRODEN does.{f" What lies below {low}% is cut off." * hidden}</figcaption>
 </figure>
 </section>"""
 
 
 def _chart(report: "Report", low: int, width: int, height: int, kind: str) -> str:
     last = max(outcome.runs[0].curve[-1][0] for outcome in report.outcomes)
-    frame = _Frame(width - 174, height - 52, low, last)
+    frame = _Frame(width - 136, height - 52, low, last)
     ends, lines = [], []
     for outcome in report.outcomes:
         curves = [[(frame.x(epoch), frame.y(100 * share)) for epoch, share in run.curve] for run in outcome.runs]
@@ -235,7 +237,7 @@ def _axes(frame: _Frame, warm_up: int) -> str:
         shift, anchor = (6, "start") if x < frame.width / 2 else (-6, "end")  # never over the edge
         text = f'<text x="{x + shift:.1f}" y="{frame.height - 8}" text-anchor="{anchor}">'
         parts.append(f'<line class="warm-up" x1="{x:.1f}" x2="{x:.1f}" y2="{frame.height}"/>')
-        parts.append(f"{text}IDGP’s warm-up ends ({warm_up})</text>")
+        parts.append(f"{text}warm-up ends ({warm_up})</text>")
     return "".join(parts)
 
 
@@ -280,28 +282,24 @@ def _gallery(problem: "Problem", run: "Run", seed: int) -> str:
 <h2>What IDGP makes of single digits</h2>
 <figure>
 <figcaption>Training digits of seed {seed}. The large number is IDGP’s answer, one of the candidates below it: the
-filled one is its answer, the ringed one the truth, which it never saw. “Expects” names the two other labels
-that it holds most likely to come as wrong candidates of this image. The examples do not show how often IDGP is
-wrong: they are {_EACH_KIND} rows drawn at random, the {_EACH_KIND} it is least sure of, and up to {_EACH_KIND} of
-its surest mistakes. <strong>Of all {rows} training rows, {wrong} are wrong ({_percent(wrong / rows)}%).</strong>
-</figcaption>
+filled one is its answer, the ringed one the truth, which it never saw. The examples do not show how often IDGP
+is wrong: they are {_EACH_KIND} rows drawn at random, the {_EACH_KIND} it is least sure of, and up to {_EACH_KIND}
+of its surest mistakes.
+<strong>Of all {rows} training rows, {wrong} are wrong ({_percent(wrong / rows)}%).</strong></figcaption>
 {kinds}
 </figure>
 </section>"""
 
 
 def _card(problem: "Problem", run: "Run", row: int) -> str:
-    truth, posterior, z = int(problem.y_train[row]), run.posterior[row], run.distractors[row]
+    truth, posterior = int(problem.y_train[row]), run.posterior[row]
     said, sure = int(posterior.argmax()), float(posterior.max())
     verdict, mark = ("right", "✓ right") if said == truth else ("wrong", f"✗ wrong, it’s {truth}")
     chips = "".join(_chip(label, said, truth) for label in np.flatnonzero(problem.candidates[row]).tolist())
-    others = [label for label in np.argsort(-z, kind="stable").tolist() if label != said][:2]
-    expects = ", ".join(f"{label}\N{NO-BREAK SPACE}({_whole(z[label])})" for label in others)
     return f"""<li class="card {verdict}" data-row="{row}">{_picture(problem.x_train[row], truth)}
 <p class="answer"><b>{said}</b> <span class="mark">{mark}</span></p>
 <p class="chips" role="group" aria-label="candidates">{chips}</p>
-<p>{escape(_whole(sure))} sure <span class="bar"><span style="width: {100 * sure:.0f}%"></span></span></p>
-<p><small>Expects {escape(expects)}</small></p></li>"""
+<p>{escape(_whole(sure))} sure <span class="bar"><span style="width: {100 * sure:.0f}%"></span></span></p></li>"""
 
 
 def _whole(share: float) -> str:
@@ -333,7 +331,8 @@ def _facts(report: "Report") -> str:
     facts = {
         "Command": numbers["command"],
         "Data": "the handwritten digits inside scikit-learn, 8 × 8 pixels; each seed splits them anew: 60% to "
-        "train, 20% to test, 20% left out, on which the defaults were chosen (splits of several seeds overlap)",
+        "train, 20% to test, 20% left out; such rows, of other seeds, served to choose defaults (splits of "
+        "several seeds overlap)",
         "Candidates": "a network trained on the true labels scores every image; a wrong label joins the set with "
         "a chance that follows its score (rate 0.4)",
         "Seeds": ", ".join(map(str, report.seeds)),
