@@ -1,8 +1,8 @@
 """Put the runs of a plan where published results are kept: ``python benchmarks/publish.py PLAN LEDGER...``.
 
 Writes benchmarks/results/PLAN.jsonl: of the given ledgers what is done and belongs to the plan, in its order.
-Where a search is complete, the curves of points that were not chosen keep their first and last epoch alone: reports
-show no others, and thousands of them do not fit a repository. Then ``oneof report`` writes docs/results/PLAN.
+Where a search is complete, the curves of points that were not chosen keep their first and last epoch: reports show
+no others, and thousands of them do not fit a repository. Then ``oneof report`` writes docs/results/PLAN.
 """
 
 import argparse

@@ -46,8 +46,8 @@ class IDGP(PartialLabelClassifier):
     alternate : {"simultaneous", "sequential"}
         One backward pass for both networks, or Algorithm 1 literally: g first, then f with the new g.
     lr_g, weight_decay_g : float or None
-        For g. None is 0.3 * lr and 0.5, so that z stays smooth where f can learn single rows by heart; with
-        "released" None is as for f.
+        For g. None is 0.3 * lr and 0.5, so that z knows what many rows share and no single row by heart (on
+        small tables it then hardly depends on the row); with "released" None is as for f.
     temperature_f, temperature_g, weight_f, weight_fg, weight_g, weight_gf, weight_consistency
         Of "released" alone: its T1, T2, alpha, beta, theta, gamma and delta = eta.
     """
