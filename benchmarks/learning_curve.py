@@ -29,8 +29,8 @@ from oneof.bench.plan import read_plan
 from oneof.bench.problem import Problem, make_problem, problem_of
 from oneof.compute import seed_for
 from oneof.data import PartialLabels
-from oneof.stack import fit_together
 from oneof.theory import estimation_error_bound
+from oneof.together import fit_together
 
 PLAN = ROOT / "benchmarks" / "table1-25.toml"
 SHARED: Mapping[str, Any] = {"epochs": 25, "weight_decay": 1e-4}

@@ -27,7 +27,7 @@ from oneof.compute import threads
 from oneof.data import PartialLabels
 from oneof.engine import Paused, train
 from oneof.features import Scaler
-from oneof.stack import train_together
+from oneof.together import train_together
 
 BATCH = 256
 MB = 1024**2

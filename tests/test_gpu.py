@@ -103,7 +103,7 @@ def test_trials_in_company_pause_and_go_on(images, tmp_path):
     models = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
     trials = [model._prepare(x, candidates, pause=lambda: True) for model in models]
     with pytest.raises(Paused):
-        oneof.stack.train_together(trials)
+        oneof.together.train_together(trials)
     resumed = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
     for model, twin in zip(oneof.fit_together(resumed, [{"X": x, "y": candidates}] * 2), whole, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import bench_data
 import oneof
-from oneof import stack
+from oneof import together as many
 from oneof.bench import execute
 from oneof.bench.engines import LocalEngine, Task, execute_task
 from oneof.bench.execute import CRITERIA
@@ -188,7 +188,7 @@ def test_out_of_memory_is_a_failed_run_with_advice(error, undisturbed, soccer, m
     def train_some(trials):
         if len(trials) > 1 or isinstance(trials[0].method, oneof.CC):
             raise error
-        stack.train_together(trials)
+        many.train_together(trials)
 
     monkeypatch.setattr(execute, "train_together", train_some)
     specs = tuple(run.spec for run in runs)

@@ -11,7 +11,7 @@ from torch import nn
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import stack, storage
+from oneof import storage, together
 from oneof.engine import Paused
 from oneof.hyperparameters import hyperparameters
 
@@ -89,13 +89,13 @@ def assert_same_bits(first, second):
 @pytest.fixture
 def courses(monkeypatch):
     """Write down every course that is run: its kind and its number of trials."""
-    seen, run = [], stack.run
+    seen, run = [], together.run
 
     def watched_run(course):
         seen.append((type(course).__name__, len(course.trials)))
         run(course)
 
-    monkeypatch.setattr(stack, "run", watched_run)
+    monkeypatch.setattr(together, "run", watched_run)
     return seen
 
 
@@ -261,7 +261,7 @@ def pause_after(models, given, epochs):
     prepared = [model._prepare(**one) for model, one in zip(models, given, strict=True)]
     prepared[0].pause = stops.__next__
     with pytest.raises(Paused):
-        stack.train_together(prepared)
+        together.train_together(prepared)
     assert [trial.state.epoch for trial in prepared] == [epochs] * len(models)
 
 
@@ -292,7 +292,7 @@ def test_a_pause_changes_no_bit_of_a_stack(tmp_path):
         prepared = [clone(model)._prepare(**one) for model, one in zip(models, given, strict=True)]
         prepared[-1].pause = lambda trial=prepared[-1], stop=epochs: trial.state.epoch == stop
         with pytest.raises(Paused):
-            stack.train_together(prepared)
+            together.train_together(prepared)
     for model, reference in zip(oneof.fit_together(models, given), references, strict=True):
         assert_same_bits(model, reference)
     # what is finished trains no more
@@ -432,7 +432,7 @@ def test_an_error_in_the_last_is_told_before_the_first_is_trained(change, messag
 def test_no_method_knows_of_trials_stacks_or_gpus():
     folder = Path(oneof.__file__).parent / "methods"
     forbidden = re.compile(
-        r"\btrials?\b|cuda|oneof\.(stack|graphs)|(?<!torch\.)\bstack\(|\.(item|tolist|cpu)\(", re.I
+        r"\btrials?\b|cuda|oneof\.(stack|together|graphs)|(?<!torch\.)\bstack\(|\.(item|tolist|cpu)\(", re.I
     )
     files = sorted(folder.glob("*.py"))
     assert len(files) > len(oneof.METHODS)

@@ -14,7 +14,7 @@ from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
 from oneof.models import load_model
-from oneof.stack import fit_together
+from oneof.together import fit_together
 
 __version__ = "0.1.0"
 __all__ = [

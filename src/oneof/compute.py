@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from oneof.features import Array
 
@@ -45,6 +45,19 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+def noise(device: torch.device) -> Tensor:
+    """Return the state of the generator that a device draws from."""
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def set_noise(state: Tensor, device: torch.device) -> None:
+    """Let a device draw on from such a state."""
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
 
 
 @contextmanager

@@ -5,10 +5,9 @@ axes before the batch and do not know. Each trial keeps its own seed, split, ord
 decays, noise, early stopping and best weights, and ends as if it had been trained alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -17,15 +16,12 @@ from torch import Tensor, nn
 from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
 from oneof.checkpoint import Checkpoint
-from oneof.compute import convolutions, seed_for, threads
-from oneof.engine import Batch, Course, Data, Trial, evaluate, run
+from oneof.compute import noise, set_noise
+from oneof.engine import Batch, Course, Data, Trial, evaluate
 from oneof.features import Array
-from oneof.networks import Network
 
-# Fields that the optimiser of a stack has as vectors; of the others, these are read by no step.
+# Those that the optimiser of a stack has as vectors.
 VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
-_OWN = (*VECTOR_FIELDS, "random_state", "checkpoint", "verbose", "patience")
-_STACKABLE = (nn.Linear, nn.ReLU, nn.Identity, nn.Sequential, Network)
 
 
 class StackedLinear(nn.Module):
@@ -95,7 +91,7 @@ class StackedBatch(Batch):
         return torch.stack(self.each(super().dirichlet, concentration))
 
 
-class _Begun(NamedTuple):
+class Begun(NamedTuple):
     """A trial alone at its beginning, or where its checkpoint left it, and the state of its noise."""
 
     trial: Trial
@@ -106,7 +102,7 @@ class _Begun(NamedTuple):
 class Stack(Course):
     """Trials that are alike, under way together."""
 
-    def __init__(self, courses: "Sequence[_Begun]") -> None:
+    def __init__(self, courses: "Sequence[Begun]") -> None:
         self._courses = {id(begun.trial): begun.course for begun in courses}
         self.trials = [begun.trial for begun in courses]
         self._noise = [begun.noise for begun in courses]
@@ -167,9 +163,9 @@ class Stack(Course):
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""
         results = []
         for i, part in enumerate(tensor.unbind()):
-            _set_noise(self._noise[i], tensor.device)
+            set_noise(self._noise[i], tensor.device)
             results.append(function(part))
-            self._noise[i] = _noise(tensor.device)
+            self._noise[i] = noise(tensor.device)
         return results
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
@@ -186,7 +182,7 @@ class Stack(Course):
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
         self._give_back(trial)
-        _set_noise(self._noise[self.trials.index(trial)], trial.data.weight.device)
+        set_noise(self._noise[self.trials.index(trial)], trial.data.weight.device)
         self._courses[id(trial)].save(trial, checkpoint)
 
     def leave(self, finished: list[Trial]) -> None:
@@ -211,119 +207,6 @@ class Stack(Course):
         for parameter, single in zip(self.optimizer.parameters(), _parameters(course), strict=True):
             if parameter in self.optimizer.buffers:
                 course.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
-
-
-def fit_together(
-    models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]
-) -> list[PartialLabelClassifier]:
-    """Fit many models, those that are alike at once.
-
-    Parameters
-    ----------
-    models : sequence of PartialLabelClassifier
-        Any methods and settings. Those of one method with a linear or mlp network, on tables of one size, whose
-        settings differ in nothing but learning rates, weight decays, patience and seeds, are trained as a stack,
-        which costs a fraction of training them one after the other; all others follow one after the other.
-    arguments : sequence of dict
-        For each model what `fit` takes: X, y, and optionally sample_weight, X_val, y_val.
-
-    Returns
-    -------
-    list of PartialLabelClassifier
-        The models, each fitted as if alone.
-    """
-    _check_models(models, arguments)
-    trials = [model._prepare(**given) for model, given in zip(models, arguments, strict=True)]
-    train_together(trials)
-    return [trial.method._finish(trial) for trial in trials]
-
-
-def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse what would let one fit overwrite another."""
-    if len(models) != len(arguments):
-        raise ValueError(
-            f"there are {len(models)} models and {len(arguments)} sets of arguments, but each model needs one of "
-            "its own; pass two lists of the same length"
-        )
-    for (i, first), (j, second) in combinations(enumerate(models), 2):
-        if first is second:
-            raise ValueError(
-                f"models[{i}] and models[{j}] are the same object, but each fit needs one of its own; pass "
-                "copies: sklearn.base.clone(model)"
-            )
-        if first.checkpoint is not None and str(first.checkpoint) == str(second.checkpoint):
-            raise ValueError(
-                f"models[{i}] and models[{j}] both have the checkpoint {str(first.checkpoint)!r}, but each fit "
-                "needs a file of its own; name another"
-            )
-
-
-def train_together(trials: Sequence[Trial]) -> None:
-    """Train all trials: alike ones in one stack, others on a GPU in one convoy, the rest one after the other."""
-    groups: dict[Any, list[_Begun]] = {}
-    devices = {trial.data.weight.device for trial in trials if trial.data.weight.device.type == "cuda"}
-    with torch.random.fork_rng(devices=devices):
-        for trial in trials:
-            torch.manual_seed(seed_for(trial.setup.seed, "noise"))
-            begun = _Begun(trial, Course(trial), _noise(trial.data.weight.device))
-            groups.setdefault(_likeness(trial) or _pace(trial) or id(trial), []).append(begun)
-        for likeness, group in groups.items():
-            method = group[0].trial.method
-            with threads(method._thread_count()), convolutions(method.deterministic):
-                run(_course(likeness, group))
-
-
-def _course(likeness: Any, group: list[_Begun]) -> Course:
-    """Return the course of a group. A stack also for one: its company can change no more than last bits."""
-    if isinstance(likeness, _Pace):
-        from oneof.graphs import Convoy
-
-        generators = [torch.Generator(likeness.device) for _ in group]
-        for generator, begun in zip(generators, group, strict=True):
-            generator.set_state(begun.noise)
-        return Convoy([begun.course for begun in group], generators)
-    if isinstance(likeness, tuple):
-        return Stack(group)
-    _set_noise(group[0].noise, group[0].trial.data.weight.device)
-    return group[0].course
-
-
-class _Pace(NamedTuple):
-    """What trials of one convoy have in common."""
-
-    device: torch.device
-    steps: int
-    epoch: int
-    deterministic: bool
-
-
-def _pace(trial: Trial) -> _Pace | None:
-    """Return the pace of a trial on a GPU; None elsewhere."""
-    method, data = trial.method, trial.data
-    if data.weight.device.type != "cuda" or trial.finished or not isinstance(data.x, Tensor):
-        return None
-    steps = len(data) // min(method.batch_size, len(data))
-    return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
-
-
-def _likeness(trial: Trial) -> tuple[Any, ...] | None:
-    """Return what trials of one stack have in common; None when a trial cannot be stacked."""
-    method, data = trial.method, trial.data
-    parts = [part for module in method.modules() for part in module.modules()]
-    own_network = not isinstance(method.network, str)  # which may do what no copy shows: share layers, have hooks
-    plain = isinstance(data.x, Tensor) and len(data.shape) == 1
-    if trial.finished or not plain or own_network or not all(map(_stackable, parts)):
-        return None
-    settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
-    watched = None if trial.watched is None else trial.watched.shape
-    where = data.x.shape, data.candidates.shape, data.dtype, data.weight.device
-    # A model that was fitted before may still hold tables of other settings or other data.
-    learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
-    return type(method), settings, where, watched, learned, trial.state.epoch
-
-
-def _stackable(part: nn.Module) -> bool:
-    return type(part) in _STACKABLE and not (isinstance(part, nn.Linear) and part.bias is None)
 
 
 def _stacked_method(methods: Sequence[PartialLabelClassifier]) -> PartialLabelClassifier:
@@ -367,14 +250,3 @@ def _beside(vector: Tensor, parameter: Tensor) -> Tensor:
 
 def _parameters(course: Course) -> Iterable[Tensor]:
     return [parameter for group in course.optimizer.param_groups for parameter in group["params"]]
-
-
-def _noise(device: torch.device) -> Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
-
-
-def _set_noise(state: Tensor, device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)

@@ -28,7 +28,7 @@ from oneof.data import PartialLabels
 from oneof.engine import Paused, Trial
 from oneof.methods import METHODS
 from oneof.metrics import approximated_accuracy, covering_rate
-from oneof.stack import train_together
+from oneof.together import train_together
 
 _POINTS = 20  # of a curve: thousands of runs must fit a repository
 _DIGITS = 4
