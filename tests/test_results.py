@@ -1,6 +1,7 @@
 """Published results are what the committed ledgers say, byte for byte."""
 
 import importlib
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
 from oneof.bench.report import write_report
+from oneof.bench.results import collect
 
 ROOT = Path(__file__).parents[1]
 LEDGERS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))
@@ -49,6 +51,36 @@ def test_records_of_a_report_are_whole(name):
         assert record["status"] == "done"
         assert key in keys, "a record of another plan"
         assert record["commit"], "a published number has its commit"
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_committed_ledger_is_as_it_is_published(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    publish = importlib.import_module("publish")
+    source = ROOT / "benchmarks" / "results" / f"{name}.jsonl"
+    written = [json.dumps(r, separators=(",", ":")) for r in publish.records_of(_plan(name), read([source]))]
+    assert source.read_text(encoding="utf-8").splitlines() == written
+
+
+def test_publishing_keeps_whole_curves_of_chosen_points_alone(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    publish = importlib.import_module("publish")
+    plan, ledger = _plan("table3"), read([ROOT / "benchmarks" / "results" / "table3.jsonl"])
+    thin = {key for key, record in ledger.records.items() if len(record["curves"]["epoch"]) == 2}
+    chosen = [
+        trial.key
+        for row in collect(plan, ledger).outcomes.values()
+        for outcome in row.values()
+        if (choice := outcome.choose()) is not None
+        for trial in choice.trials.values()
+    ]
+    assert publish.unchosen(plan, ledger) == thin
+    assert len(chosen) == 2 * 4 * 5
+    assert not thin & set(chosen)
+
+
+def _plan(name):
+    return read_plan(ROOT / "benchmarks" / f"{name}.toml")
 
 
 def test_committed_ledgers_stay_small():
