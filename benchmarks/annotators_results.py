@@ -8,6 +8,8 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from marks import END, between
+
 from oneof.bench.ledger import read
 from oneof.bench.plan import SUPERVISED, Candidates, Plan, Run, read_plan
 from oneof.bench.results import CRITERION, Report, Trial, collect, describe
@@ -19,7 +21,7 @@ PLAN = ROOT / "benchmarks" / "table1-mlp.toml"
 LEDGER = ROOT / "benchmarks" / "results" / "annotators.jsonl"
 FIGURE = ROOT / "docs" / "results" / "annotators.svg"
 PAGE = ROOT / "docs" / "candidates.md"
-BEGIN, END = "<!-- written by benchmarks/annotators.py -->", "<!-- end -->"
+BEGIN = "<!-- written by benchmarks/annotators.py -->"
 DATASET = "fashion-mnist"
 NAMES = {"proden": "PRODEN", "cc": "CC", "idgp": "IDGP", "membership": "Membership"}
 
@@ -188,5 +190,4 @@ def with_table(page: str, report: Report) -> str:
     """Return the page with table, notes and figure in their place."""
     picture = "![Test accuracy, set size and the annotator's accuracy by epochs, temperature and rate]"
     text = f"{table(report)}\n\n{picture}(results/{FIGURE.name})\n\n{notes(report)}"
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END, 1)[1]}"
+    return between(page, BEGIN, END, text)

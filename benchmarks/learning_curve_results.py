@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
+from marks import END, between
 
 from oneof.bench.figures import Figure, Panel, _names, _ticks, standalone
 from oneof.bench.ledger import read
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 LEDGER = ROOT / "benchmarks" / "results" / "learning-curve.jsonl"
 FIGURE = ROOT / "docs" / "results" / "learning-curve.svg"
 PAGE = ROOT / "docs" / "theory.md"
-BEGIN, END = "<!-- written by benchmarks/learning_curve.py -->", "<!-- end -->"
+BEGIN = "<!-- written by benchmarks/learning_curve.py -->"
 NETWORKS = ("linear", "lenet")
 SIZES = (540, 1080, 2700, 5400, 10800, 27000, 54000)  # 1, 2, 5, 10, 20, 50 and 100 % of the training rows
 SEEDS = (0, 1, 2)
@@ -119,8 +120,7 @@ def _number(value: float | None) -> str:
 
 def with_table(page: str, curves: Sequence[Curve]) -> str:
     """Return the page with the table in its place."""
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(curves)}\n\n{END}{rest.split(END)[1]}"
+    return between(page, BEGIN, END, table(curves))
 
 
 # --- Figure -----------------------------------------------------------------------------------------------

@@ -19,6 +19,11 @@ from oneof.storage import replacing
 ROOT = Path(__file__).parents[1]
 
 
+def lines_of(plan: Plan, ledger: Records) -> list[str]:
+    """Return the lines of the published ledger."""
+    return [json.dumps(record, separators=(",", ":")) for record in records_of(plan, ledger)]
+
+
 def records_of(plan: Plan, ledger: Records) -> Iterator[Mapping[str, Any]]:
     """Return what is done of a plan, with whole curves only where a report may show them."""
     unseen = unchosen(plan, ledger)
@@ -49,9 +54,9 @@ def with_ends(record: Mapping[str, Any]) -> dict[str, Any]:
 def publish(name: str, sources: Sequence[Path]) -> int:
     """Write the published ledger of a plan; return the number of its runs."""
     plan = read_plan(ROOT / "benchmarks" / f"{name}.toml")
-    lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records_of(plan, read(sources))]
+    lines = lines_of(plan, read(sources))
     with replacing(ROOT / "benchmarks" / "results" / f"{name}.jsonl") as file:
-        file.write_text("".join(lines), encoding="utf-8")
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return len(lines)
 
 

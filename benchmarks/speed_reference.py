@@ -71,7 +71,7 @@ class Idgp:
     """IDGP after its warm-up: two networks, and what g has said at the first visit."""
 
     a, b, gamma, d = 10.0, 1.0, 0.7, 0.5
-    likelihood_weight, distractor_prior_weight = 0.1, 0.1
+    likelihood_weight, distractor_prior_weight = 0.01, 0.1
 
     def __init__(self, shape: Shape, candidates: Tensor) -> None:
         self.f, self.g = _network(shape, shape.classes), _network(shape, 2 * shape.classes)

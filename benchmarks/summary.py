@@ -6,6 +6,8 @@ Everything comes from the ledgers in benchmarks/results; nothing is trained.
 from pathlib import Path
 from typing import NamedTuple
 
+from marks import END, between
+
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
 from oneof.bench.results import Report, collect
@@ -13,7 +15,7 @@ from oneof.bench.statistics import Verdict, count
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "index.md")
-BEGIN, END = "<!-- written by benchmarks/summary.py -->", "<!-- end -->"
+BEGIN = "<!-- written by benchmarks/summary.py -->"
 PUBLISHED = ("plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden")
 
 
@@ -86,11 +88,8 @@ def table(folder: str) -> str:
 
 def page_with_table(page: Path) -> str:
     """Return the text of a page with the table between its marks."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END, 1)[1]
     folder = "docs/results/" if page.name == "README.md" else ""
-    return f"{before}{BEGIN}\n\n{table(folder)}\n\n{END}{after}"
+    return between(page.read_text(encoding="utf-8"), BEGIN, END, table(folder))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from oneof.features import Array
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def resolve_device(name: str) -> torch.device:
@@ -67,7 +67,7 @@ def convolutions(deterministic: bool) -> Iterator[None]:
         yield
 
 
-def side_by_side(first: Callable[[], T], second: Callable[[], T], device: torch.device) -> tuple[T, T]:
+def side_by_side(first: Callable[[], _T], second: Callable[[], _T], device: torch.device) -> tuple[_T, _T]:
     """Return the results of two computations, neither of which needs the other's; a GPU carries both out at once.
 
     What they read must live until the gradients are there: memory that one stream frees may be taken by the other.

@@ -14,7 +14,8 @@ from oneof.engine import Course, Trial, run
 from oneof.networks import Network
 from oneof.stack import VECTOR_FIELDS, Begun, Stack
 
-_OWN = (*VECTOR_FIELDS, "random_state", "checkpoint", "verbose", "patience")  # the others are read by no step
+# What may differ within a stack: its vectors, and fields that no step reads.
+_OWN = (*VECTOR_FIELDS, "random_state", "checkpoint", "verbose", "patience")
 _STACKABLE = (nn.Linear, nn.ReLU, nn.Identity, nn.Sequential, Network)
 
 
@@ -28,7 +29,8 @@ def fit_together(
     models : sequence of PartialLabelClassifier
         Any methods and settings. Those of one method with a linear or mlp network, on tables of one size, whose
         settings differ in nothing but learning rates, weight decays, patience and seeds, are trained as a stack,
-        which costs a fraction of training them one after the other; all others follow one after the other.
+        which costs a fraction of training them one after the other; all others go side by side on a GPU, and
+        elsewhere one after the other.
     arguments : sequence of dict
         For each model what `fit` takes: X, y, and optionally sample_weight, X_val, y_val.
 
