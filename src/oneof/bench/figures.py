@@ -243,7 +243,8 @@ def _heat_map(label: str, surface: Surface, axes: tuple[str, str]) -> Panel:
     if surface.chosen is not None:
         x, y = left + wide * surface.chosen[0], top + high * (rows - 1 - surface.chosen[1])
         parts.append(f'<rect class="chosen" x="{x}" y="{y}" width="{wide - 2}" height="{high - 2}"/>')
-    words = f"{label}: mean test accuracy from {lowest:.1f} to {highest:.1f} percent"
+    span = f"mean test accuracy from {lowest:.1f} to {highest:.1f} percent" if means else "nothing is done yet"
+    words = f"{label}: {span}"
     return Panel(right + 8, bottom + 42, "".join(parts), words)
 
 
