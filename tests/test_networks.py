@@ -18,9 +18,9 @@ def parameters(network):
         ("linear", (108,), 108 * 16 + 16),
         ("linear", (1, 28, 28), 784 * 16 + 16),
         ("mlp", (64,), 64 * 256 + 256 + 256 * 16 + 16),
-        # 5 x 5 filters with bias, batch normalisation of 20, 50 and 500, then 2450-500-16
-        ("lenet", (1, 28, 28), 520 + 40 + 25050 + 100 + 2450 * 500 + 500 + 1000 + 500 * 16 + 16),
-        ("lenet", (3, 32, 32), 1520 + 40 + 25050 + 100 + 3200 * 500 + 500 + 1000 + 500 * 16 + 16),
+        # 5 x 5 filters without bias, batch normalisation of 20, 50 and 500, then 2450-500-16
+        ("lenet", (1, 28, 28), 500 + 40 + 25000 + 100 + 2450 * 500 + 1000 + 500 * 16 + 16),
+        ("lenet", (3, 32, 32), 1500 + 40 + 25000 + 100 + 3200 * 500 + 1000 + 500 * 16 + 16),
     ],
 )
 def test_parameter_counts_and_shapes(name, shape, count):

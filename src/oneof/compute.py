@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from typing import TypeVar
@@ -72,7 +73,7 @@ def side_by_side(first: Callable[[], _T], second: Callable[[], _T], device: torc
 
     What they read must live until the gradients are there: memory that one stream frees may be taken by the other.
     """
-    if device.type != "cuda":
+    if device.type != "cuda" or _crowded.get():
         return first(), second()
     here = torch.cuda.current_stream(device)
     beside = _stream_beside(here)
@@ -82,6 +83,19 @@ def side_by_side(first: Callable[[], _T], second: Callable[[], _T], device: torc
     results = first(), other
     here.wait_stream(beside)
     return results
+
+
+_crowded = ContextVar("crowded", default=False)
+
+
+@contextmanager
+def crowded(by_others: bool) -> Iterator[None]:
+    """Leave a GPU that others fill anyway to them: inside the block nothing is carried out side by side."""
+    before = _crowded.set(by_others)
+    try:
+        yield
+    finally:
+        _crowded.reset(before)
 
 
 @cache

@@ -94,15 +94,18 @@ class Batch:
 
     def through(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
         """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
-        return list(network(self._rows).chunk(len(self.views), dim=-2))
+        return self._by_view(network(self._rows))
 
     def through_both(
         self, first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the outputs of two networks, neither of which needs the other's, as `through` does."""
         rows = self._rows  # held by the batch for as long as either works on them
-        outputs = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
-        return tuple(list(each.chunk(len(self.views), dim=-2)) for each in outputs)  # type: ignore[return-value]
+        one, other = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
+        return self._by_view(one), self._by_view(other)
+
+    def _by_view(self, outputs: Tensor) -> list[Tensor]:
+        return [outputs] if len(self.views) == 1 else list(outputs.chunk(len(self.views), dim=-2))
 
     @cached_property
     def _rows(self) -> Tensor:
@@ -174,7 +177,13 @@ class Trial:
         """Whether all epochs are done, or the score has not risen for too long."""
         return self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
 
-    def note(self, loss: float, probabilities: Array | None, weights: dict[str, Tensor], seconds: float) -> None:
+    def note(
+        self,
+        loss: float,
+        probabilities: Array | None,
+        weights: Callable[["Trial"], dict[str, Tensor]],
+        seconds: float,
+    ) -> None:
         """Write an epoch into the history and keep the weights if they are the best so far."""
         self.state.seconds += seconds
         numbers = {"loss": loss}
@@ -182,7 +191,7 @@ class Trial:
             numbers["validation_score"] = score = self.score(probabilities)
             if score > self.state.best_score:
                 self.state.best_epoch, self.state.best_score = self.state.epoch, score
-                self.state.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
+                self.state.best_weights = {name: tensor.clone() for name, tensor in weights(self).items()}
         if self.judge is not None and probabilities is not None:
             numbers |= self.judge(probabilities)
         for name, value in numbers.items():
@@ -316,7 +325,7 @@ def _run_epoch(course: Course) -> None:
     watched = course.watch()
     seconds = (time.perf_counter() - begun) / len(course.trials)
     for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
-        trial.note(loss, probabilities, course.weights(trial), seconds)
+        trial.note(loss, probabilities, course.weights, seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
     # All at the same epoch, so that they can go on together.
     due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due() for trial in course.trials)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from oneof.checkpoint import Checkpoint
+from oneof.compute import crowded
 from oneof.engine import Course, Trial
 from oneof.features import Array
 
@@ -126,7 +127,7 @@ class Recorder:
         streams = self._streams[: len(parts)]
         for (course, generator, order, total), stream in zip(parts, streams, strict=True):
             stream.wait_stream(main)
-            with torch.cuda.stream(stream), drawing_from(generator):
+            with torch.cuda.stream(stream), drawing_from(generator), crowded(len(parts) > 1):
                 course.step(order.index_select(0, counter)[0], total)
         for stream in streams:
             main.wait_stream(stream)

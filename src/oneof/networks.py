@@ -105,13 +105,16 @@ def mlp5(shape: Shape, outputs: int) -> Network:
 
 
 def lenet(shape: Shape, outputs: int) -> Network:
-    """The batch-normalised LeNet of the released IDGP code: 20 and 50 filters of 5 x 5, then 500 units."""
+    """The batch-normalised LeNet of the released IDGP code: 20 and 50 filters of 5 x 5, then 500 units.
+
+    Without its biases in front of a batch normalisation, which takes them away again.
+    """
     channels, height, width = _check_image("lenet", shape)
     body = nn.Sequential(
         *_convolution(channels, 20),
         *_convolution(20, 50),
         nn.Flatten(),
-        nn.Linear(50 * (height // 4) * (width // 4), 500),
+        nn.Linear(50 * (height // 4) * (width // 4), 500, bias=False),
         nn.BatchNorm1d(500),
         nn.ReLU(),
     )
@@ -191,4 +194,5 @@ def _flatten(shape: Shape) -> nn.Module:
 
 def _convolution(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
     """Convolve 5 x 5, normalise, halve the image, rectify: as if rectified first, for a quarter of the work."""
-    return nn.Conv2d(inputs, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU()
+    convolution = nn.Conv2d(inputs, outputs, 5, padding=2, bias=False)
+    return convolution, nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU()

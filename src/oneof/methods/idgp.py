@@ -121,58 +121,59 @@ class IDGP(PartialLabelClassifier):
 
     def _warm_up(self, batch: Batch) -> Tensor:
         """PRODEN for f; for g the likelihood's own Bernoulli targets o - r with f's weights w in r's place."""
-        u, v = batch.through_both(self.network_, self.distractor_network_)
-        u = [each / self.gamma for each in u]
-        s = [self._distractor_logits(each, batch.candidates) for each in v]
+        u, v = self._outputs(batch)
+        u = u / self.gamma
         w = batch.take(self.w_)
         distractor = batch.candidates.to(w.dtype) - w  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
-        loss_f = F.mean([F.soft_cross_entropy(each, w) for each in u])
-        return loss_f + F.mean([F.bernoulli_nll(each, distractor, 1 - distractor) for each in s])
+        s = self._distractor_logits(v, batch.candidates)
+        return F.prior_nll(u, s, w, distractor, 1 - distractor).mean(0)
 
     def _maximum_a_posteriori(self, batch: Batch) -> Iterator[Tensor]:
         S = batch.candidates
-        u, v = batch.through_both(self.network_, self.distractor_network_)  # each (..., B, K), (..., B, 2K)
-        l = [F.label_scores(each, self.a, self.b, self.gamma, S) for each in u]  # noqa: E741
-        s = [self._distractor_logits(each, S) for each in v]
-        weights = None if self.objective == "ml" else self._prior(batch, u[0].detach(), v[0].detach())
+        u, v = self._outputs(batch)
+        l = F.label_scores(u, self.a, self.b, self.gamma, S)  # noqa: E741
+        s = self._distractor_logits(v, S)
+        prior = None if self.objective == "ml" else self._prior(batch, u.detach(), v.detach())
 
-        def loss(l: list[Tensor], s: list[Tensor]) -> Tensor:  # noqa: E741
-            views = list(zip(l, s, strict=True))
-            likelihood = F.mean([F.generation_nll(*view, S) for view in views])
-            if weights is None:
-                return likelihood
-            return self.likelihood_weight * likelihood + F.mean([F.prior_nll(*view, *weights) for view in views])
+        def loss(l: Tensor, s: Tensor) -> Tensor:  # noqa: E741
+            if prior is None:
+                return F.generation_nll(l, s, S).mean(0)
+            return F.map_nll(l, s, S, self.likelihood_weight, *prior).mean(0)
 
         if self.alternate == "sequential" and self.objective != "uniform":
-            yield loss([each.detach() for each in l], s)
-            s = [self._distractor_logits(v, S) for v in batch.through(self.distractor_network_.peek)]
+            yield loss(l.detach(), s)
+            s = self._distractor_logits(_stacked(batch.through(self.distractor_network_.peek)), S)
         yield loss(l, s)
+
+    def _outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Outputs u (views, ..., B, K) of f and v (views, ..., B, 2K) of g."""
+        u, v = batch.through_both(self.network_, self.distractor_network_)
+        return _stacked(u), _stacked(v)
 
     def _distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Logits s of z from g's outputs; constant when the generation is uniform."""
-        if self.objective == "uniform":
-            k = v.shape[-1] // 2
-            return torch.logit(self.p_)[..., None, None].expand(*v.shape[:-1], k)
         v_alpha, v_beta = v.chunk(2, -1)
+        if self.objective == "uniform":
+            return torch.logit(self.p_)[..., None, None].expand_as(v_alpha)
         return F.distractor_logits(v_alpha, v_beta, self.a, self.b, self.gamma, candidates)
 
     def _prior(self, batch: Batch, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights w, A, B of Eq. 6 from present outputs and snapshots."""
+        """Weights w, A, B of Eq. 6: each view's from its own outputs, and from the snapshots."""
         log_w = self._with_snapshot(batch, u, self.u_, self.u_taken_, self.r, self.m)
         log_A, log_B = self._with_snapshot(batch, v, self.v_, self.v_taken_, self.q, self.d).chunk(2, -1)
-        w = self.prior_weight * F.dirichlet_weights(log_w, batch.candidates, self.eps)
+        w = F.dirichlet_weights(log_w, batch.candidates, self.eps)
         A, B = F.beta_weights(log_A, log_B)
-        return w, self.distractor_prior_weight * A, self.distractor_prior_weight * B
+        return self.prior_weight * w, self.distractor_prior_weight * A, self.distractor_prior_weight * B
 
     def _with_snapshot(
         self, batch: Batch, present: Tensor, table: Tensor, taken: Tensor, epoch: int | None, share: float
     ) -> Tensor:
-        """Log prior weights of Eq. 10 and 11; a row's snapshot is its first visit from ``epoch`` on."""
+        """Log prior weights of Eq. 10 and 11; the snapshot is a row's first visit from ``epoch`` on."""
         log_present = F.log_prior_weight(present, self.a, self.b, self.gamma)
         if share == 0 or batch.epoch < (self.warm_up if epoch is None else epoch):
             return log_present
-        snapshot = torch.where(batch.take(taken), batch.take(table), present)
+        snapshot = torch.where(batch.take(taken), batch.take(table), present[0])
         batch.put(table, snapshot)
         batch.put(taken, torch.ones_like(batch.take(taken)))
         return F.log_mix(F.log_prior_weight(snapshot, self.a, self.b, self.gamma), log_present, share)
@@ -243,6 +244,11 @@ class IDGP(PartialLabelClassifier):
     def _distractor_proba(self, x: Tensor) -> Tensor:
         v = self.distractor_network_(x)
         return (v / self.temperature_g if self.objective == "released" else self._distractor_logits(v)).sigmoid()
+
+
+def _stacked(views: list[Tensor]) -> Tensor:
+    """The views of a batch on a leading axis."""
+    return views[0].unsqueeze(0) if len(views) == 1 else torch.stack(views)
 
 
 def _total(losses: list[Tensor]) -> Tensor:
