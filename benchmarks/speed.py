@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from speed_cases import SECTIONS, all_cases
+from speed_cases import SECTIONS, Case, all_cases
 from speed_tables import derive, markdown
 
+from oneof import METHODS
 from oneof.bench.execute import circumstances
 from oneof.storage import replacing
 
@@ -31,7 +32,7 @@ def main() -> None:
         return
     record = _circumstances(options)
     begun = time.perf_counter()
-    cases = [case for case in all_cases(options.device, options.share) if case.section in options.sections]
+    cases = [case for case in all_cases(options.device, options.share) if _is_wanted(case, options)]
     for case in cases:
         if time.perf_counter() - begun > options.budget:
             record["not_begun"] += 1
@@ -51,6 +52,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--sections", default=",".join(SECTIONS), help="some of %(default)s")
+    parser.add_argument("--methods", type=lambda words: words.split(","), help="some of them, as: idgp,cc (all)")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no case is begun")
     parser.add_argument("--share", type=float, default=1.0, help="of all rows, to try the command out (1)")
     parser.add_argument("--show", type=Path, help="JSON file to print, without measuring")
@@ -58,14 +60,21 @@ def _options() -> argparse.Namespace:
     options.sections = options.sections.split(",")
     if unknown := set(options.sections) - set(SECTIONS):
         parser.error(f"--sections has {sorted(unknown)}, but must be some of {','.join(SECTIONS)}")
+    if unknown := set(options.methods or ()) - set(METHODS):
+        parser.error(f"--methods has {sorted(unknown)}, but must be some of {','.join(METHODS)}")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device is cuda, but torch sees no GPU here; use --device cpu")
     return options
 
 
+def _is_wanted(case: Case, options: argparse.Namespace) -> bool:
+    return case.section in options.sections and (options.methods is None or case.method in options.methods)
+
+
 def _circumstances(options: argparse.Namespace) -> dict[str, Any]:
     """Say what was measured, where and with what."""
     words = [f"--device {options.device}", f"--sections {','.join(options.sections)}"]
+    words += [] if options.methods is None else [f"--methods {','.join(options.methods)}"]
     words += [f"--budget {options.budget:g}"] * (options.budget < float("inf"))
     words += [f"--share {options.share}"] * (options.share != 1)
     where = circumstances(options.device)
