@@ -81,19 +81,17 @@ class Idgp:
     def loss(self, views: list[Tensor], candidates: Tensor, index: Tensor) -> Tensor:
         """Return the mean loss of a batch."""
         scale = self.a, self.b, self.gamma
-        u, v = [self.f(x) for x in views], [self.g(x) for x in views]
-        scores = [F.label_scores(each, *scale, candidates) for each in u]
-        distractors = [F.distractor_logits(*each.chunk(2, -1), *scale, candidates) for each in v]
-        w = F.dirichlet_weights(F.log_prior_weight(u[0].detach(), *scale), candidates)
-        past, present = (F.log_prior_weight(each, *scale) for each in (self.v[index], v[0].detach()))
-        A, B = (
-            self.distractor_prior_weight * m
-            for m in F.beta_weights(*F.log_mix(past, present, self.d).chunk(2, -1))
-        )
-        losses = [
-            self.likelihood_weight * F.generation_nll(l, s, candidates) + F.prior_nll(l, s, w, A, B)
-            for l, s in zip(scores, distractors, strict=True)  # noqa: E741
-        ]
+        past = F.log_prior_weight(self.v[index], *scale)
+        losses = []
+        for x in views:
+            u, v = self.f(x), self.g(x)
+            w = F.dirichlet_weights(F.log_prior_weight(u.detach(), *scale), candidates)
+            log_weights = F.log_mix(past, F.log_prior_weight(v.detach(), *scale), self.d)
+            A, B = (self.distractor_prior_weight * each for each in F.beta_weights(*log_weights.chunk(2, -1)))
+            l = F.label_scores(u, *scale, candidates)  # noqa: E741
+            s = F.distractor_logits(*v.chunk(2, -1), *scale, candidates)
+            nll = F.generation_nll(l, s, candidates)
+            losses.append(self.likelihood_weight * nll + F.prior_nll(l, s, w, A, B))
         return F.mean(losses).mean()
 
 

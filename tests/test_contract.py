@@ -291,3 +291,40 @@ def test_idgp_snapshots_are_written_once_and_carry_no_gradient():
         assert torch.equal(model.v_[taken], before[1][taken])
     assert model.u_taken_.all()
     assert model.v_taken_.all()
+
+
+@pytest.mark.parametrize("alternate", ["simultaneous", "sequential"])
+@pytest.mark.parametrize("objective", ["map", "ml", "uniform"])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_idgp_learns_from_each_view_as_if_it_were_alone(epoch, objective, alternate):
+    """In the warm-up (epoch 0) and after it: weights follow each view's own outputs, tables the first view's."""
+    data, index = make_data(), torch.arange(12)
+    settings = {"warm_up": 1, "m": 0.3, "d": 0.5, "likelihood_weight": 0.4}
+    model = started(oneof.IDGP, data, objective=objective, alternate=alternate, **settings)
+
+    def step(views, epoch):
+        """Return a step's losses with the gradients of their means, and the tables that it leaves."""
+        results = []
+        for losses in losses_of(model.step(Batch(views, data.candidates[index], index, epoch))):
+            parameters = [parameter for module in model.modules() for parameter in module.parameters()]
+            gradients = torch.autograd.grad(losses.mean(), parameters, allow_unused=True, materialize_grads=True)
+            results.append(torch.cat([losses.detach(), *(each.flatten() for each in gradients)]))
+        return torch.stack(results), {name: table.clone() for name, table in tables_of(model).items()}
+
+    step([data.x[index] - 1], 1)  # snapshots that are no view's own outputs
+    before = {name: table.clone() for name, table in tables_of(model).items()}
+
+    def step_from_there(views):
+        for name, table in before.items():
+            getattr(model, name).copy_(table)
+        return step(views, epoch)
+
+    views = shifted(data.x[index], 3)
+    alone = [step_from_there([view]) for view in views]
+    together, tables = step_from_there(views)
+    torch.testing.assert_close(together, torch.stack([results for results, _ in alone]).mean(0))
+    torch.testing.assert_close(tables, alone[0][1])
+
+
+def tables_of(model):
+    return {name: value for name, value in vars(model).items() if isinstance(value, torch.Tensor)}

@@ -135,8 +135,10 @@ def test_gradcheck_of_the_whole_objective(b):
     def objective(u, v_alpha, v_beta):
         scores = F.label_scores(u, 0.5, b, 1.3, candidates)
         distractors = F.distractor_logits(v_alpha, v_beta, 0.5, b, 1.3, candidates)
+        whole = F.map_nll(scores, distractors, candidates, 0.3, w, A, B)
         nll = F.generation_nll(scores, distractors, candidates)
-        return nll + F.prior_nll(scores, distractors, w, A, B)
+        torch.testing.assert_close(whole, 0.3 * nll + F.prior_nll(scores, distractors, w, A, B))
+        return whole
 
     assert torch.autograd.gradcheck(objective, [t.requires_grad_() for t in (u, v_alpha, v_beta)])
     assert torch.autograd.gradcheck(lambda t: F.candidate_nll(t, candidates), u)
@@ -252,6 +254,8 @@ def test_leading_axes_give_the_numbers_of_a_loop(seed):
         "label_scores": lambda u, v, S: F.label_scores(u, 2.0, 1.0, 0.5, S),
         "distractor_logits": lambda u, v, S: F.distractor_logits(u, v, 2.0, 0.0, 0.5, S),
         "prior_nll": lambda u, v, S: F.prior_nll(u, v, F.posterior(v, S), *F.beta_weights(u, v)),
+        "map_nll": lambda u, v, S: F.map_nll(u, v, S, 0.3, F.posterior(v, S), *F.beta_weights(u, v)),
+        "entropy": lambda u, v, S: F.entropy(F.posterior(u, S)),
         "uniform": lambda u, v, S: F.uniform(S),
     }
     for name, function in functions.items():

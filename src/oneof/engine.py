@@ -48,12 +48,6 @@ class Data:
     def __len__(self) -> int:
         return self.candidates.shape[-2]
 
-    def take(self, tensor: Tensor | HostRows, index: Tensor) -> Tensor:
-        """Return the rows ``index`` (..., B) of one of these tensors."""
-        if index.dim() == 1 or isinstance(tensor, HostRows):
-            return tensor[index]
-        return tensor[torch.arange(len(tensor), device=tensor.device).unsqueeze(-1), index]
-
     def blocks(self, size: int) -> Iterator[Tensor]:
         """Return all rows as the network takes them, so many at once."""
         axis = self.candidates.dim() - 2
@@ -255,7 +249,7 @@ class Course:
 
     def step(self, index: Tensor, total: Tensor) -> None:
         """Update the weights by the rows ``index``: once, or as often as the method yields a loss."""
-        batch, weight = self.batch(index), self.data.take(self.data.weight, index)
+        batch, weight = self.batch(index), self.data.weight.gather(-1, index)
         for losses in losses_of(self.method.step(batch)):
             loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
             self.optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
@@ -346,10 +340,10 @@ def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
 
 def make_batch(data: Data, index: Tensor, epoch: int, views: str | None = None, flips: bool = True) -> Batch:
     """Take the rows ``index`` of the data and make their views."""
-    x = data.take(data.x, index)
+    x = data.x[index]
     versions = [x] if views is None else make_views(x, views, flips)
     loaded = [data.scaler.load(version, data.dtype) for version in versions]
-    return Batch(loaded, data.take(data.candidates, index), index, epoch)
+    return Batch(loaded, data.candidates[index], index, epoch)
 
 
 def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Array:
