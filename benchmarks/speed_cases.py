@@ -5,7 +5,7 @@ from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from speed_measure import BATCH, Figures, Shape, carry_out, measure, measure_apart, measure_beside
+from speed_measure import BATCH, Figures, Shape, carry_out, measure, measure_apart, measure_gain
 from speed_reference import LEARNERS, measure_conventional
 
 from oneof import METHODS
@@ -107,8 +107,8 @@ def table_cases(device: str, share: float) -> Iterator[Case]:
         run = partial(measure, shape.of(share), method, device, trials, **settings)
         yield Case("tables", shape.name, method, f"threads: {threads}", trials, run)
     if device == "cpu":
-        beside = partial(measure_beside, 2, LOST.of(share), "idgp", device, 30, most=200, enough=3, threads=1)
-        yield Case("tables", LOST.name, "idgp", "two processes of 30", 60, beside)
+        gain = partial(measure_gain, 2, LOST.of(share), "idgp", device, 30, most=200, enough=2, threads=1)
+        yield Case("tables", LOST.name, "idgp", "two processes of 30, in turns with one alone", 60, gain)
         whole = partial(carry_out, max(1, round(share * RUNNER_EPOCHS)))
         yield Case("tables", LOST.name, "idgp", "by the runner, two workers", 60, whole)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -135,6 +136,18 @@ def measure_beside(processes: int, *args: Any, **settings: Any) -> Figures:
         parts = [pool.submit(_measure_at_once, *args, **settings) for _ in range(processes)]
         slowest = max((part.result() for part in parts), key=lambda figures: figures["seconds"])
     return slowest | {"seconds": slowest["seconds"] / processes}
+
+
+def measure_gain(processes: int, shape: Shape, method: str, device: str, trials: int, **settings: Any) -> Figures:
+    """Measure `measure_beside` and one trial alone in turns, five times; medians count.
+
+    A shared machine may be twice as fast from one minute to the next, which would decide a ratio of two cases.
+    """
+    alone, beside = [], []
+    for _ in range(5):
+        alone.append(measure(shape, method, device, **settings)["seconds"])
+        beside.append(measure_beside(processes, shape, method, device, trials, **settings)["seconds"])
+    return {"seconds": median(beside), "alone": median(alone)}
 
 
 def _context() -> Any:

@@ -24,7 +24,8 @@ def derive(record: Row) -> None:
             row["times_authors"] = _rounded(AUTHORS[row["problem"]] / row["seconds"])
     for row in _of(rows, section="tables"):
         alone = _of(rows, section="tables", problem=row["problem"], method=row["method"], trials=1)
-        row["gain"] = _rounded(min((each["seconds"] for each in alone), default=row["seconds"]) / row["seconds"])
+        usually = min((each["seconds"] for each in alone), default=row["seconds"])
+        row["gain"] = _rounded(row.get("alone", usually) / row["seconds"])
     for lines in _lines(rows):
         for before, row in pairwise(lines):
             row["slope"] = _slope(before, row)

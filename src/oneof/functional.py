@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, normalize, one_hot
 
 _MINUS_INFINITY = float("-inf")
-_TINY = 1e-30  # instead of no rows at all
+_TINY = 1e-30  # instead of zero
 _HUGE = 1e30  # what a non-candidate's score lacks
 _ROWS_AT_ONCE = 512  # of a distance matrix, which is never whole
 
@@ -146,8 +146,9 @@ def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> T
     """Minus the log-likelihood of the candidate set under the generation process (Eq. 4), in O(K).
 
     ``-log sum_{j in S} theta_j prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k)`` for l =
-    ``scores`` and s = ``distractors``. Written, as EM does, with the responsibilities r as constants: the same
-    value and gradient as ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j + (1 - o_j + r_j) log(1 - z_j)] - H(r)``.
+    ``scores`` and s = ``distractors``. Written, as EM does, with the responsibilities r as constants, which gives
+    the same value and gradient, but no second derivatives: ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j +
+    (1 - o_j + r_j) log(1 - z_j)] - H(r)``.
     """
     r = responsibilities(scores.detach(), distractors.detach(), candidates)
     wrong = _indicator(candidates, r.dtype) - r

@@ -27,7 +27,7 @@ from oneof.compute import resolve_device
 from oneof.data import PartialLabels
 from oneof.engine import Paused, Trial
 from oneof.methods import METHODS
-from oneof.metrics import approximated_accuracy
+from oneof.metrics import approximated_accuracy, covering_rate
 from oneof.together import train_together
 
 _POINTS = 20  # of a curve: thousands of runs must fit a repository
@@ -102,11 +102,10 @@ def _prepare(job: Job, device: str, deadline: float | None) -> Trial:
 def _judge(validation: PartialLabels, test: PartialLabels, probabilities: NDArray[Any]) -> dict[str, float]:
     """Measure a model after an epoch by its probabilities of the validation rows and then of the test rows."""
     n, predicted = len(validation), probabilities.argmax(1)
-    covered = validation.candidates[np.arange(n), predicted[:n]]
     return {
         "validation_accuracy": float((predicted[:n] == validation.y).mean()),
         "approximated_accuracy": float(approximated_accuracy(probabilities[:n], validation.candidates).mean()),
-        "covering_rate": float(covered.mean()),
+        "covering_rate": float(covering_rate(probabilities[:n], validation.candidates).mean()),
         "test_accuracy": float((predicted[n:] == test.y).mean()),
     }
 
