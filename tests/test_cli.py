@@ -68,7 +68,7 @@ def iris(tmp_path_factory):
 
 
 COLUMNS = ["--id", "plant", "--drop", "truth", "--drop", "number"]
-TINY = ["--set", "epochs=3", "--set", "network=linear", "--quiet"]
+TINY = ["--set", "epochs=3", "--set", "warm_up=1", "--set", "network=linear", "--quiet"]
 
 
 @pytest.fixture(scope="session")
@@ -226,7 +226,19 @@ def test_settings_are_literals_or_plain_strings(work):
 
 
 def test_progress_goes_to_standard_error_unless_quiet(work):
-    options = ["fit", work / "t.csv", "--separator", "|", *COLUMNS, "--out", work / "m", "--set", "epochs=2"]
+    options = [
+        "fit",
+        work / "t.csv",
+        "--separator",
+        "|",
+        *COLUMNS,
+        "--out",
+        work / "m",
+        "--set",
+        "epochs=2",
+        "--set",
+        "warm_up=1",
+    ]
     loud, quiet = succeed(*options), succeed(*options, "--quiet")
     assert "IDGP  epoch 2/2  loss" in loud.stderr
     assert "epoch" not in loud.stdout

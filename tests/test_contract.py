@@ -328,3 +328,14 @@ def test_idgp_learns_from_each_view_as_if_it_were_alone(epoch, objective, altern
 
 def tables_of(model):
     return {name: value for name, value in vars(model).items() if isinstance(value, torch.Tensor)}
+
+
+@pytest.mark.parametrize("method", [oneof.IDGP, oneof.VALEN, oneof.Membership])
+def test_a_training_that_ends_in_its_warm_up_says_so(method, blobs, recwarn):
+    X, S, _ = blobs
+    with pytest.warns(UserWarning, match=f"warm_up is 3 and epochs is 3, so that {method.__name__} never gets"):
+        method(epochs=3, warm_up=3).fit(X, S)
+    recwarn.clear()
+    method(epochs=3, warm_up=2).fit(X, S)
+    method(epochs=1, warm_up=0).fit(X, S)
+    assert not recwarn.list

@@ -18,6 +18,7 @@ from oneof import functional as F
 from oneof import networks
 from oneof.augment import PIPELINES, is_views
 from oneof.checkpoint import Checkpoint, fingerprint
+from oneof.checks import check_pixels, check_views, check_warm_up
 from oneof.compute import evaluating, is_too_large, resolve_device, seed_for, seeded, threads, uncompiled
 from oneof.engine import ROWS_AT_ONCE, SCHEDULES, Batch, Data, Judge, Setup, Trial, train
 from oneof.features import Array, HostRows, Scaler, check_rows, image_shape
@@ -217,9 +218,10 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         curves that must not steer the training; ``pause`` may stop it for later.
         """
         check(self)
-        self._check_views()
+        check_warm_up(self)
+        check_views(self)
         x = check_rows(self, X, fitting=True)
-        self._check_pixels(x)
+        check_pixels(self.views, x)
         self.input_shape_ = image_shape(x)
         self.n_features_in_ = int(np.prod(x.shape[1:]))
         candidates, self.classes_ = encode(y)
@@ -316,26 +318,6 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     def _check_rows(self, X: Any) -> Array:
         check_is_fitted(self)
         return check_rows(self, X, fitting=False)
-
-    def _check_views(self) -> None:
-        if self.needs_views and (self.views is None or "+" not in self.views):
-            from oneof.methods import METHODS
-
-            others = [name for name, method in METHODS.items() if not method.needs_views]
-            raise ValueError(
-                f"views is {self.views!r}, but {type(self).__name__} compares several views of each example; set "
-                "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use one of "
-                f"{others}"
-            )
-
-    def _check_pixels(self, x: Array) -> None:
-        """Refuse floats outside [0, 1] where views change colours."""
-        changes = set((self.views or "plain").split("+")) - {"plain", "jitter", "weak"}
-        if changes and x.ndim == 4 and x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
-            raise ValueError(
-                f"X holds pixels from {x.min():g} to {x.max():g}, but the views {sorted(changes)} need bytes "
-                "(uint8) or floats from 0 to 1; convert the images, or use the view 'weak'"
-            )
 
     def _check_sets(self, y: Any, rows: int) -> Array:
         """Return candidate sets as a boolean matrix over ``classes_``."""
