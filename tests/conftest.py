@@ -23,8 +23,14 @@ settings.load_profile("oneof")
 # The tests themselves run side by side: networks that take several threads would fight over the cores.
 torch.set_num_threads(1)
 
-# Views where a method needs them; a queue that small problems fill.
-NEEDS = {"plcr": {"views": "plain+jitter+jitter"}, "pico": {"views": "plain+jitter+jitter", "queue_size": 64}}
+# Views where a method needs them; a queue that small problems fill; a warm-up that ends within a few epochs.
+NEEDS = {
+    "plcr": {"views": "plain+jitter+jitter"},
+    "pico": {"views": "plain+jitter+jitter", "queue_size": 64},
+    "idgp": {"warm_up": 1},
+    "valen": {"warm_up": 1},
+    "membership": {"warm_up": 1},
+}
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
 every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
 

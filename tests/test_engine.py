@@ -144,7 +144,7 @@ def test_precision(precision, digits):
 
 FITS = {
     **{name: (method, {}) for name, method in MEMBERS.items()},
-    "idgp with views": (oneof.IDGP, {"views": "plain+jitter+jitter"}),
+    "idgp with views": (oneof.IDGP, {"views": "plain+jitter+jitter", "warm_up": 2}),
     "idgp released": (oneof.IDGP, {"objective": "released", "warm_up": 2}),
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential", "m": 0.5, "warm_up": 2}),
     "valen after its warm-up": (oneof.VALEN, {"warm_up": 2}),

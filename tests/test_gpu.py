@@ -14,7 +14,6 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 VIEWS = "weak+strong+strong"
 EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
-PHASES = {name: {"warm_up": 1} for name in ("idgp", "valen", "membership")}  # both, in three epochs
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +27,8 @@ def images():
 
 
 def make(name, seed=0, **settings):
-    given = {"network": "lenet", "epochs": 3, "batch_size": 64, "lr": 0.02, "views": VIEWS, **EXACT}
-    return MEMBERS[name](random_state=seed, **{**given, **PHASES.get(name, {}), **settings})
+    given = {"network": "lenet", "epochs": 3, "batch_size": 64, "lr": 0.02, "views": VIEWS, **EXACT, **settings}
+    return MEMBERS[name](random_state=seed, **given)
 
 
 def assert_alike(model, other, **tolerance):

@@ -42,10 +42,9 @@ def test_rows_on_disk_give_the_same_model(method, kind, on_disk):
     mapped = on_disk(kind, x)
     assert isinstance(mapped, np.memmap)
     views = {"views": "plain+weak+weak"} if kind != "table" and method.func.needs_views else {}
-    warm_up = {"warm_up": 1} if method.func in (oneof.IDGP, oneof.VALEN) else {}
     network = "mlp" if kind == "table" else "lenet"
     settings = {"network": network, "epochs": 3, "batch_size": 64, "validation_fraction": 0.2, "device": "cpu"}
-    models = [method(**settings, **views, **warm_up, random_state=0).fit(rows, candidates) for rows in (x, mapped)]
+    models = [method(**settings, **views, random_state=0).fit(rows, candidates) for rows in (x, mapped)]
     assert np.array_equal(models[0].label_distributions_, models[1].label_distributions_)
     assert models[0].history_ == models[1].history_
     assert np.array_equal(models[0].predict_proba(mapped), models[1].predict_proba(x))

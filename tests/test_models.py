@@ -50,7 +50,8 @@ def test_round_trip(method, names, blobs, tmp_path):
 def test_round_trip_of_images_and_objectives(objective, digits, tmp_path):
     X, S, _ = digits
     images = (X[:120] * 15).astype(np.uint8).reshape(-1, 8, 8)
-    model = oneof.IDGP(objective=objective, epochs=2, random_state=0, device="cpu").fit(images, S[:120])
+    settings = {"epochs": 3, "warm_up": 1, "random_state": 0, "device": "cpu"}
+    model = oneof.IDGP(objective=objective, **settings).fit(images, S[:120])
     model.save(tmp_path / "m")
     again = oneof.load_model(tmp_path / "m", device="cpu")
     assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
