@@ -13,13 +13,16 @@ FILE = Path(__file__).parent / "versions.json"
 
 
 def fit(method):
-    """Train on a tiny problem in float64, which is the same to many digits on every machine."""
+    """Train on a tiny problem in float64, the same to many digits on every machine; with views too."""
     data = make_data(rows=60, features=5, classes=4, seed=3)
     settings = {"network": "linear", "epochs": 12, "batch_size": 20, "precision": "fp64", "device": "cpu"}
     if "warm_up" in method.keywords:
         settings["warm_up"] = method.func.warm_up  # the default
-    model = method(**settings, random_state=0).fit(data.x.numpy(), data.candidates.numpy())
-    return model.predict_proba(data.x.numpy()[:3])
+    x = data.x.numpy()
+    models = [method(**settings, random_state=0)]
+    if models[0].views is None:
+        models.append(method(**settings, views="plain+jitter+jitter", random_state=0))
+    return np.concatenate([model.fit(x, data.candidates.numpy()).predict_proba(x[:3]) for model in models])
 
 
 @every_method
