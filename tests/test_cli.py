@@ -226,19 +226,8 @@ def test_settings_are_literals_or_plain_strings(work):
 
 
 def test_progress_goes_to_standard_error_unless_quiet(work):
-    options = [
-        "fit",
-        work / "t.csv",
-        "--separator",
-        "|",
-        *COLUMNS,
-        "--out",
-        work / "m",
-        "--set",
-        "epochs=2",
-        "--set",
-        "warm_up=1",
-    ]
+    short = ["--set", "epochs=2", "--set", "warm_up=1"]
+    options = ["fit", work / "t.csv", "--separator", "|", *COLUMNS, "--out", work / "m", *short]
     loud, quiet = succeed(*options), succeed(*options, "--quiet")
     assert "IDGP  epoch 2/2  loss" in loud.stderr
     assert "epoch" not in loud.stdout
