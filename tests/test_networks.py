@@ -143,3 +143,11 @@ def test_every_network_is_compiled_when_asked_for(monkeypatch):
         networks.compiled_call.cache_clear()
         torch._dynamo.reset()
     assert len(compiled) == 12
+
+
+@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+def test_networks_are_compiled_in_one_piece(name, shape):
+    body = networks.build(name, shape, 3).body
+    x = torch.randn(2, *shape)
+    out = torch.compile(body.eval(), backend="eager", fullgraph=True)(x)
+    torch.testing.assert_close(out, body(x))

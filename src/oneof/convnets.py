@@ -9,20 +9,54 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from oneof import fused
+
 Block = Callable[[int, int, int], nn.Module]  # (inputs, outputs, stride) -> module
 
 
 class Residual(nn.Module):
     """``relu(main(x) + shortcut(x))``."""
 
-    def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
+    def __init__(self, main: nn.Sequential, shortcut: nn.Module) -> None:
         super().__init__()
         self.main, self.shortcut = main, shortcut
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the rectified sum."""
+        if fused.applies(x) and len(self.main) == 5 and fused.fit(self.modules()):
+            return fused.residual(x, self.main, self.shortcut)
         out: Tensor = (self.main(x) + self.shortcut(x)).relu_()
         return out
+
+
+class Stages(nn.Sequential):
+    """Layers one after the other; a first convolution that is normalised and rectified goes with these in one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the output of the last layer."""
+        layers = list(self)
+        stem = layers[:3]
+        kinds = (nn.Conv2d, nn.BatchNorm2d, nn.ReLU)
+        if fused.applies(x) and all(map(isinstance, stem, kinds)) and fused.fit(stem):
+            x, layers = fused.rectified(x, stem[0], stem[1]), layers[3:]
+        for layer in layers:
+            x = layer(x)
+        return x
+
+
+class LeNetBody(nn.Sequential):
+    """Two blocks of convolution, normalisation, pooling and activation, then other layers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the output of the last layer."""
+        first, norm_first, _, _, second, norm_second, _, _, _, *layers = self
+        if fused.is_lenet(x, self):
+            x = fused.lenet_features(x, first, norm_first, second, norm_second)
+        else:
+            layers = list(self)
+        for layer in layers:
+            x = layer(x)
+        return x
 
 
 class Preactivated(nn.Module):
@@ -97,7 +131,7 @@ def _body(
     for stage, (before, width) in enumerate(pairwise([inputs, *widths])):
         layers.append(block(before, width, 1 if stage == 0 else 2))
         layers += [block(width, width, 1) for _ in range(blocks - 1)]
-    return nn.Sequential(*layers, *(last or []), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return Stages(*layers, *(last or []), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 def _convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from oneof.convnets import resnet18_body, resnet32_body, resnext29_body, wideresnet_body
+from oneof.convnets import LeNetBody, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -110,7 +110,7 @@ def lenet(shape: Shape, outputs: int) -> Network:
     Without its biases in front of a batch normalisation, which takes them away again.
     """
     channels, height, width = _check_image("lenet", shape)
-    body = nn.Sequential(
+    body = LeNetBody(
         *_convolution(channels, 20),
         *_convolution(20, 50),
         nn.Flatten(),

@@ -1,0 +1,169 @@
+// What the kernels have in common. Images are bfloat16, (pixels, channels) in memory; a thread reads eight channels of a
+// pixel at once, always the same eight. All sums have a fixed order: the same inputs give the same bits.
+
+typedef unsigned int u32;
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / 32;
+
+// --- eight channels of a pixel ---------------------------------------------------------------------------------------
+
+struct Octet {
+    float v[8];
+};
+
+__device__ __forceinline__ Octet unpack(uint4 packed) {
+    const u32 words[4] = {packed.x, packed.y, packed.z, packed.w};
+    Octet o;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        o.v[2 * i] = __uint_as_float(words[i] << 16);
+        o.v[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+    return o;
+}
+
+__device__ __forceinline__ u32 pack(float low, float high) {
+    u32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+
+__device__ __forceinline__ uint4 pack(const Octet& o) {
+    return make_uint4(pack(o.v[0], o.v[1]), pack(o.v[2], o.v[3]), pack(o.v[4], o.v[5]), pack(o.v[6], o.v[7]));
+}
+
+__device__ __forceinline__ Octet channels(const float* vector, int chunk) {
+    const float4 low = ((const float4*)vector)[chunk * 2], high = ((const float4*)vector)[chunk * 2 + 1];
+    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+}
+
+// --- sums over pixels, channel by channel ----------------------------------------------------------------------------
+
+template <int SUMS>
+struct Sums {
+    float v[SUMS][8];
+
+    __device__ __forceinline__ Sums() {
+#pragma unroll
+        for (int s = 0; s < SUMS; s++)
+#pragma unroll
+            for (int i = 0; i < 8; i++) v[s][i] = 0.f;
+    }
+
+    // Add up those of all threads of a block and write them to out (SUMS, C).
+    template <int C>
+    __device__ __forceinline__ void write(float* shared, float* out) {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, chunk = threadIdx.x % (C / 8);
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < SUMS; s++)
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                float total = v[s][i];
+#pragma unroll
+                for (int step = C / 8; step < 32; step *= 2) total += __shfl_xor_sync(~0u, total, step);
+                if (lane < C / 8) shared[(warp * SUMS + s) * C + chunk * 8 + i] = total;
+            }
+        __syncthreads();
+        for (int i = threadIdx.x; i < SUMS * C; i += THREADS) {
+            float total = 0.f;
+            for (int w = 0; w < WARPS; w++) total += shared[w * SUMS * C + i];
+            out[i] = total;
+        }
+    }
+};
+
+// --- tensor cores ----------------------------------------------------------------------------------------------------
+
+// c (16, 8) += a (16, 16) b (16, 8)
+__device__ __forceinline__ void multiply(float (&c)[4], const uint4& a, u32 b0, u32 b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+// Sums (blocks, 2, C) of y and y^2 over pixels.
+template <int C>
+__global__ void __launch_bounds__(THREADS) statistics(const uint4* y, float* sums, int octets) {
+    __shared__ float shared[WARPS * 2 * C];
+    Sums<2> total;
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < octets; i += gridDim.x * THREADS) {
+        const Octet o = unpack(__ldg(y + i));
+#pragma unroll
+        for (int j = 0; j < 8; j++) total.v[0][j] += o.v[j], total.v[1][j] += o.v[j] * o.v[j];
+    }
+    total.template write<C>(shared, sums + blockIdx.x * 2 * C);
+}
+
+// --- small sums ------------------------------------------------------------------------------------------------------
+
+constexpr int SUMMERS = 1024;  // threads, one warp for each column in the end
+
+// Sum over parts (count, width) of the column that this thread's lane names; -1 names none. Valid in the lane's warp.
+__device__ __forceinline__ double add_up(const float* parts, int count, int width, int column) {
+    __shared__ double shared[32][33];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    double total = 0.;
+#pragma unroll 8
+    for (int part = warp; part < count; part += 32) total += column >= 0 ? parts[part * width + column] : 0.f;
+    shared[warp][lane] = total;
+    __syncthreads();
+    total = shared[lane][warp];
+    for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
+    __syncthreads();
+    if (lane == 0) shared[0][warp] = total;
+    __syncthreads();
+    return shared[0][lane];
+}
+
+extern "C" __global__ void __launch_bounds__(SUMMERS) add_up_parts(const float* parts, float* out, int count, int width) {
+    const int i = blockIdx.x * 32 + threadIdx.x % 32;
+    const double total = add_up(parts, count, width, i < width ? i : -1);
+    if (threadIdx.x < 32 && i < width) out[i] = (float)total;
+}
+
+// Scale and shift of batch normalisation from parts (count, 2, width): sums of y and y^2 over n pixels; its running
+// averages. Vectors have width entries, of which those beyond C channels are zero.
+// A block has 16 channels, and its lanes the sums of y, then those of y^2.
+extern "C" __global__ void __launch_bounds__(SUMMERS)
+    normalisation(const float* parts, int count, int n, int C, int width, const float* gamma, const float* beta, double eps,
+                  double momentum, int track, float* running_mean, float* running_var, long long* batches, float* scale,
+                  float* shift, float* mean, float* deviation) {
+    const int lane = threadIdx.x % 32, c = blockIdx.x * 16 + lane % 16;
+    const double sum = add_up(parts, count, 2 * width, c < C ? lane / 16 * width + c : -1);
+    const double squares = __shfl_xor_sync(~0u, sum, 16);
+    if (threadIdx.x >= 16 || c >= width) return;
+    if (c >= C) {
+        scale[c] = shift[c] = mean[c] = deviation[c] = 0.f;
+        return;
+    }
+    const double m = sum / n, variance = fmax(squares / n - m * m, 0.), inverse = rsqrt(variance + eps);
+    scale[c] = (float)(gamma[c] * inverse);
+    shift[c] = (float)(beta[c] - m * gamma[c] * inverse);
+    mean[c] = (float)m;
+    deviation[c] = (float)inverse;
+    if (track) {
+        running_mean[c] += (float)(momentum * (m - running_mean[c]));
+        running_var[c] += (float)(momentum * (variance * n / max(n - 1, 1) - running_var[c]));
+        if (c == 0) *batches += 1;
+    }
+}
+
+// The gradient of y from d, that of scale y + shift: s d + p y + q, as scale and shift are made of y too; and gamma's.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    correction(const float* d_scale, const float* d_shift, const float* gamma, const float* mean, const float* deviation,
+               int n, int C, int width, float* s, float* p, float* q, float* d_gamma) {
+    const int c = blockIdx.x * THREADS + threadIdx.x;
+    if (c >= width) return;
+    if (c >= C) {
+        s[c] = p[c] = q[c] = 0.f;
+        return;
+    }
+    const float scale = gamma[c] * deviation[c], through = d_scale[c] - d_shift[c] * mean[c];
+    d_gamma[c] = through * deviation[c];
+    s[c] = scale;
+    p[c] = -through * scale * deviation[c] * deviation[c] / n;
+    q[c] = -p[c] * mean[c] - d_shift[c] * scale / n;
+}

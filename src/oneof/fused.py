@@ -1,0 +1,224 @@
+"""Layers of convolutional networks on a GPU, fused: few passes over memory to convolve, normalise, rectify, add.
+
+Used in training in bfloat16, in place of the layers as written: the same mathematics, with sums in another order.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from oneof import kernels
+
+
+def applies(x: Tensor) -> bool:
+    """Tell whether x is in training in bfloat16 where there are kernels."""
+    if not x.is_cuda or torch.compiler.is_compiling() or x.numel() >= 2**31:
+        return False
+    if not (torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.bfloat16):
+        return False
+    return kernels.available(x.device)
+
+
+def fit(layers: Iterable[nn.Module], channels: Sequence[int] = kernels.CHANNELS) -> bool:
+    """Tell whether layers are in training, and their convolutions such as there are kernels for."""
+    return all(_fits(layer, channels) for layer in layers)
+
+
+def _fits(layer: nn.Module, channels: Sequence[int]) -> bool:
+    if isinstance(layer, nn.BatchNorm2d):
+        return layer.training and layer.affine and layer.momentum is not None
+    return not isinstance(layer, nn.Conv2d) or (layer.bias is None and layer.out_channels in channels)
+
+
+# --- residual networks ------------------------------------------------------------------------------------
+
+
+def rectified(x: Tensor, convolution: nn.Module, normalisation: nn.Module) -> Tensor:
+    """Return ``relu(normalise(convolve(x)))``."""
+    y, scale, shift, _ = normalised(x, None, convolution, normalisation)
+    return _merge(y, scale, shift)
+
+
+def residual(x: Tensor, main: nn.Sequential, shortcut: nn.Module) -> Tensor:
+    """Return ``relu(main(x) + shortcut(x))`` for a block of two convolutions."""
+    first, norm_first, _, second, norm_second = main
+    y, *activation, x = normalised(x, None, first, norm_first)
+    y, scale, shift, _ = normalised(y, activation, second, norm_second)
+    if isinstance(shortcut, nn.Sequential):
+        z, z_scale, z_shift, _ = normalised(x, None, *shortcut)
+        return _merge(y, scale, shift, z, z_scale, z_shift)
+    return _merge(y, scale, shift, x)
+
+
+def normalised(x: Tensor, activation: Any, convolution: Any, normalisation: Any) -> Any:
+    """Return the raw outputs of a convolution of x, or of ``relu(scale x + shift)``, their scale and shift, and x.
+
+    For another use of x take this one: its gradient then comes back to where that of the convolution is made.
+    """
+    rest = _parts(normalisation)
+    alike = convolution.in_channels == convolution.out_channels and convolution.kernel_size == (3, 3)
+    plain = convolution.stride == convolution.padding == convolution.dilation == (1, 1) and convolution.groups == 1
+    if alike and plain and kernels.tile_of(x.shape) is not None and x.dtype == torch.bfloat16:
+        inputs = (x, *(activation or (None, None)), convolution.weight, *rest)
+        return _Convolution.apply(*inputs)  # type: ignore[no-untyped-call]
+    if activation is not None:
+        x = _merge(x, *activation)
+    y = convolution(x).contiguous(memory_format=torch.channels_last)
+    return *_Normalisation.apply(y, *rest), x  # type: ignore[no-untyped-call]
+
+
+def _merge(
+    y: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    z: Tensor | None = None,
+    z_scale: Tensor | None = None,
+    z_shift: Tensor | None = None,
+) -> Tensor:
+    out: Tensor = _Merge.apply(y, scale, shift, z, z_scale, z_shift)  # type: ignore[no-untyped-call]
+    return out
+
+
+# As the gradient of raw outputs y these pass each other that of ``scale y + shift``: who made y, scale and shift
+# knows the rest of the way.
+
+
+class _Convolution(Function):
+    """y, scale, shift, x = a convolution of x, or of ``relu(x_scale x + x_shift)``, what normalises it, and x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, x_scale: Any, x_shift: Any, weight: Tensor, gamma: Tensor, *rest: Any) -> Any:
+        x = x.contiguous(memory_format=torch.channels_last)
+        activation = None if x_scale is None else (x_scale, x_shift)
+        weights = kernels.arrange(weight)
+        y, parts = kernels.convolve(x, activation, weights[0])
+        scale, shift, mean, deviation = kernels.normalisation(parts, y.numel() // y.shape[1], gamma, *rest)
+        ctx.save_for_backward(x, x_scale, x_shift, weights, gamma, y, mean, deviation)
+        ctx.set_materialize_grads(False)
+        return y, scale, shift, x.view_as(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor, d_scale: Tensor, d_shift: Tensor, more: Tensor | None) -> Any:
+        x, x_scale, x_shift, weights, gamma, y, mean, deviation = ctx.saved_tensors
+        activation = None if x_scale is None else (x_scale, x_shift)
+        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, y.numel() // y.shape[1])
+        d_x, parts = kernels.input_gradient(d, y, correction, weights[1], x, activation, more)
+        d_activation = (None, None) if activation is None else kernels.add_up(parts)
+        d_weight = kernels.weight_gradient(x, activation, d, y, correction)
+        return d_x, *d_activation, d_weight, d_gamma, d_shift, None, None, None
+
+
+class _Normalisation(Function):
+    """y, scale, shift = y itself, and what normalises it."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, gamma: Tensor, *rest: Any) -> Any:
+        count = y.numel() // y.shape[1]
+        scale, shift, mean, deviation = kernels.normalisation(kernels.statistics(y), count, gamma, *rest)
+        ctx.save_for_backward(y, gamma, mean, deviation)
+        return y.view_as(y), scale, shift
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor, d_scale: Tensor, d_shift: Tensor) -> Any:
+        y, gamma, mean, deviation = ctx.saved_tensors
+        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, y.numel() // y.shape[1])
+        return kernels.correct(d, y, correction), d_gamma, d_shift, None, None, None
+
+
+class _Merge(Function):
+    """``relu(scale y + shift + shortcut)`` with nothing, z or ``z_scale z + z_shift`` as the shortcut."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, z: Tensor | None, z_scale: Any, z_shift: Any
+    ) -> Tensor:
+        z_activation = None if z_scale is None else (z_scale, z_shift)
+        out = kernels.merge(y, (scale, shift), z, z_activation)
+        ctx.save_for_backward(y, z, out)
+        ctx.normalised = z_scale is not None
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor) -> Any:
+        y, z, out = ctx.saved_tensors
+        d = d.contiguous(memory_format=torch.channels_last)
+        g, (d_scale, d_shift, d_z_scale) = kernels.merge_gradient(d, out, y, z, ctx.normalised)
+        d_shortcut = (d_z_scale, d_shift) if ctx.normalised else (None, None)
+        return g, d_scale, d_shift, None if z is None else g, *d_shortcut
+
+
+# --- LeNet ------------------------------------------------------------------------------------------------
+
+
+def is_lenet(x: Tensor, layers: Iterable[nn.Module]) -> bool:
+    """Tell whether there are kernels for LeNet's layers on x. They give no gradient of x."""
+    return x.shape[1:] == kernels.LENET and not x.requires_grad and applies(x) and fit(layers, (20, 50))
+
+
+def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_second: Any) -> Tensor:
+    """Return what LeNet's two blocks of convolution, normalisation, pooling and activation make of gray images."""
+    out = _First.apply(x.float().contiguous(), first.weight, *_parts(norm_first))  # type: ignore[no-untyped-call]
+    inputs, outputs = (stored - own for stored, own in zip(kernels.LENET_STORED, (20, 50), strict=True))
+    weight = functional.pad(second.weight, (0, 0, 0, 0, 0, inputs, 0, outputs))
+    y = functional.conv2d(out, weight, padding=2).contiguous(memory_format=torch.channels_last)
+    features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
+    return features
+
+
+def _parts(normalisation: Any) -> tuple[Any, ...]:
+    """Return gamma, beta, the running averages if they are to be moved, and the numbers."""
+    running = None
+    if normalisation.track_running_stats:
+        running = (normalisation.running_mean, normalisation.running_var, normalisation.num_batches_tracked)
+    return normalisation.weight, normalisation.bias, running, normalisation.momentum, normalisation.eps
+
+
+class _First(Function):
+    """The first block: its convolution is cheap enough to be computed anew wherever it is needed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
+        count = x.numel()
+        scale, shift, mean, deviation = kernels.normalisation(kernels.first_sums(x, weight), count, gamma, *rest)
+        ctx.save_for_backward(x, weight, gamma, scale, shift, mean, deviation)
+        return kernels.first_outputs(x, weight, scale, shift)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor) -> Any:
+        x, weight, gamma, scale, shift, mean, deviation = ctx.saved_tensors
+        d = d.contiguous(memory_format=torch.channels_last)
+        d_scale, d_shift, total = kernels.first_gradient(x, weight, scale, shift, d)
+        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, x.numel())
+        d_weight = kernels.first_weight_gradient(total, weight, correction)
+        return None, d_weight, d_gamma, d_shift[: len(gamma)], None, None, None
+
+
+class _Second(Function):
+    """The second block, behind its convolution."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
+        count = y.numel() // y.shape[1]
+        scale, shift, mean, deviation = kernels.normalisation(kernels.statistics(y), count, gamma, *rest)
+        ctx.save_for_backward(y, gamma, scale, shift, mean, deviation)
+        return kernels.second_outputs(y, scale, shift)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor) -> Any:
+        y, gamma, scale, shift, mean, deviation = ctx.saved_tensors
+        d = d.contiguous()
+        d_scale, d_shift = kernels.second_gradient(d, y, scale, shift)
+        count = y.numel() // y.shape[1]
+        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, count)
+        d_y = kernels.second_gradient_of_y(d, y, scale, shift, correction)
+        return d_y, d_gamma, d_shift[: len(gamma)], None, None, None

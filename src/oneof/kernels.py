@@ -1,0 +1,347 @@
+"""Compiles the kernels of ``cuda/`` and launches them; torch brings the compiler.
+
+Images are bfloat16 and channels last in memory. What a kernel computes stands beside it.
+"""
+
+import warnings
+from functools import cache
+from importlib.resources import files
+from math import ceil
+from threading import local
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+CHANNELS = (16, 32, 64)  # for which there are convolutions
+
+PLAIN, ACTIVATED, CORRECTED = range(3)
+STATISTICS, ACTIVATION_GRADIENT, AS_IT_IS, ADDED = range(4)
+NONE, IDENTITY, NORMALISED = range(3)
+
+_THREADS = 256
+_GRADIENT_THREADS = 192
+_SUMMERS = 1024
+_SIZE = 3  # of a filter
+_PIXELS_BY_CHANNELS = 4096  # of a tile
+
+Pair = tuple[Tensor, Tensor]
+Triple = tuple[Tensor, Tensor, Tensor]
+
+
+class Tile(NamedTuple):
+    """``rows`` whole rows of ``images`` images of ``height`` x ``width`` pixels."""
+
+    height: int
+    width: int
+    rows: int
+    images: int
+
+
+def tile_of(shape: torch.Size) -> Tile | None:
+    """Return the tiles of images (B, C, H, W), or None where whole rows do not fill any."""
+    channels, height, width = shape[1:]
+    pixels = _PIXELS_BY_CHANNELS // channels
+    rows = min(pixels // width, height)
+    if rows == 0 or pixels % (rows * width) or height % rows:
+        return None
+    return Tile(height, width, rows, pixels // (rows * width))
+
+
+_threads = local()
+
+
+@cache
+def available(device: torch.device) -> bool:
+    """Tell whether kernels can be compiled for a device; warn where that fails unexpectedly."""
+    if torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    try:
+        add_up(torch.zeros(2, 2, device=device))
+    except Exception as error:  # a compiler that is missing, another interface of torch, ...
+        warnings.warn(
+            f"kernels for convolutions cannot be compiled ({' '.join(str(error).split())[:200]}); cuDNN's are "
+            "used, which are slower",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+@cache
+def _kernel(file: str, name: str, device: torch.device) -> Any:
+    """Compile a kernel, by its name in C++."""
+    with torch.cuda.device(device):
+        return torch.cuda._compile_kernel(_source(file), name, nvcc_options=["--std=c++17"])
+
+
+def _source(file: str) -> str:
+    """Return the text of a file behind what all have in common."""
+    folder = files("oneof").joinpath("cuda")
+    names = dict.fromkeys(("common", file))
+    return "".join(folder.joinpath(f"{name}.cu").read_text(encoding="utf-8") for name in names)
+
+
+def _launch(
+    kernel: str, blocks: int | tuple[int, int], first: Tensor, *rest: Tensor | int | float, threads: int = _THREADS
+) -> None:
+    """Launch a kernel, ``"file: name"``, on the current stream of the first argument's device."""
+    if not hasattr(_threads, "ready"):  # the driver knows a thread's device only after a call of the runtime
+        _threads.ready = torch.zeros(1, device=first.device)
+    file, name = kernel.split(": ")
+    grid = (blocks, 1, 1) if isinstance(blocks, int) else (*blocks, 1)
+    device = first.device
+    with torch.cuda.device(device):
+        _kernel(file, name, device)(grid, (threads, 1, 1), [first, *rest])
+
+
+@cache
+def _processors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _blocks(x: Tensor, tile: Tile) -> int:
+    """Two blocks for each processor, which is what fits, or one for each tile."""
+    tiles = ceil(x.shape[0] * tile.height / (tile.rows * tile.images))
+    return min(tiles, 2 * _processors(x.device))
+
+
+# --- convolutions -----------------------------------------------------------------------------------------
+
+
+def arrange(weight: Tensor) -> Tensor:
+    """Return weights (N, C, 3, 3) as `convolve` needs them: for outputs, and for gradients of inputs."""
+    outputs, inputs = weight.shape[:2]
+    out = torch.empty(2, weight.numel(), dtype=torch.bfloat16, device=weight.device)
+    grid = (ceil(weight.numel() / 8 / _THREADS), 2)
+    _launch(f"residual: arrange<{inputs},{outputs},{_SIZE}>", grid, weight, *weight.stride(), out)
+    return out
+
+
+def convolve(x: Tensor, activation: Pair | None, weights: Tensor) -> Pair:
+    """Return raw outputs y for x, or for ``relu(scale x + shift)``, and parts of the sums of y and y^2."""
+    read = PLAIN if activation is None else ACTIVATED
+    vectors = None if activation is None else (activation[0], *activation)
+    return _convolve(x, x, vectors, weights, read, STATISTICS, x, None)
+
+
+def input_gradient(
+    d: Tensor,
+    y: Tensor,
+    correction: Triple,
+    weights: Tensor,
+    x: Tensor,
+    activation: Pair | None,
+    more: Tensor | None,
+) -> Pair:
+    """Return the gradient of x, and parts of those of ``activation``'s scale and shift.
+
+    As for y, d is the gradient of ``scale y + shift``, so with an activation is the result that of ``scale x +
+    shift``. Without one x may have had another use; ``more`` is the gradient from there.
+    """
+    if activation is not None:
+        return _convolve(d, y, correction, weights, CORRECTED, ACTIVATION_GRADIENT, x, activation)
+    if more is not None:
+        return _convolve(d, y, correction, weights, CORRECTED, ADDED, more, None)
+    return _convolve(d, y, correction, weights, CORRECTED, AS_IT_IS, x, None)
+
+
+def _convolve(
+    first: Tensor,
+    second: Tensor,
+    vectors: Triple | None,
+    weights: Tensor,
+    read: int,
+    write: int,
+    before: Tensor,
+    activation: Pair | None,
+) -> Pair:
+    channels = first.shape[1]
+    tile = tile_of(first.shape)
+    assert tile is not None
+    out, blocks = torch.empty_like(first), _blocks(first, tile)
+    sums = torch.empty(blocks, 2, channels, device=first.device)
+    _launch(
+        f"residual: convolve<{channels},{channels},{_numbers(*tile, _SIZE, read, write)}>",
+        blocks,
+        *(
+            first,
+            second,
+            *(vectors or (sums, sums, sums)),
+            weights,
+            out,
+            before,
+            *(activation or (sums, sums)),
+            sums,
+            len(first),
+        ),
+    )
+    return out, sums
+
+
+def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, correction: Triple) -> Tensor:
+    """Return the gradient of the weights (C, C, 3, 3), channels last in memory."""
+    channels = x.shape[1]
+    part = min(channels, 32)
+    tile = tile_of(x.shape)
+    assert tile is not None
+    blocks = max(1, _blocks(x, tile) * part // channels)
+    parts = torch.empty(blocks, channels, _SIZE, _SIZE, channels, device=x.device)
+    read = PLAIN if activation is None else ACTIVATED
+    _launch(
+        f"residual: weight_gradient<{_numbers(channels, part, channels, *tile, read)}>",
+        (blocks, channels // part),
+        *(x, *(activation or correction[:2]), d, y, *correction, parts, len(x)),
+        threads=_GRADIENT_THREADS,
+    )
+    return add_up(parts).permute(0, 3, 1, 2)
+
+
+# --- normalisation ----------------------------------------------------------------------------------------
+
+
+def statistics(y: Tensor) -> Tensor:
+    """Return parts of the sums of y and y^2."""
+    sums = torch.empty(_blocks_for_octets(y), 2, y.shape[1], device=y.device)
+    _launch(f"common: statistics<{y.shape[1]}>", len(sums), y, sums, y.numel() // 8)
+    return sums
+
+
+def normalisation(
+    parts: Tensor, count: int, gamma: Tensor, beta: Tensor, running: Any, momentum: float, eps: float
+) -> Tensor:
+    """Return scale, shift, mean and inverse deviation of outputs (4, C), and move the running averages, if any.
+
+    From parts (parts, 2, C) of the sums of y and y^2; gamma may have fewer channels, the others are zero then.
+    """
+    channels, width = len(gamma), parts.shape[-1]
+    out = torch.empty(4, width, device=gamma.device)
+    numbers = (len(parts), count, channels, width)
+    averages = (eps, momentum, int(running is not None), *(running or (out, out, out)))
+    _launch(
+        "common: normalisation", ceil(width / 16), parts, *numbers, gamma, beta, *averages, *out, threads=_SUMMERS
+    )
+    return out
+
+
+def correction(
+    d_scale: Tensor, d_shift: Tensor, gamma: Tensor, mean: Tensor, deviation: Tensor, count: int
+) -> tuple[Triple, Tensor]:
+    """Return s, p, q and gamma's gradient: with d that of ``scale y + shift``, y's is ``s d + p y + q``."""
+    channels, width = len(gamma), len(mean)
+    s, p, q, d_gamma = torch.empty(4, width, device=gamma.device)
+    arguments = (d_scale, d_shift, gamma, mean, deviation, count, channels, width, s, p, q, d_gamma)
+    _launch("common: correction", ceil(width / _THREADS), *arguments)
+    return (s, p, q), d_gamma[:channels]
+
+
+def correct(d: Tensor, y: Tensor, correction: Triple) -> Tensor:
+    """Return ``s d + p y + q``."""
+    out = torch.empty_like(y)
+    _launch(f"residual: correct<{y.shape[1]}>", _blocks_for_octets(y), d, y, *correction, out, y.numel() // 8)
+    return out
+
+
+def merge(y: Tensor, activation: Pair, z: Tensor | None, z_activation: Pair | None) -> Tensor:
+    """Return ``relu(scale y + shift + shortcut)``; the shortcut is nothing, z, or z with a scale and shift."""
+    out = torch.empty_like(y)
+    arguments = (y, *activation, y if z is None else z, *(z_activation or activation), out, y.numel() // 8)
+    _launch(f"residual: merge<{y.shape[1]},{_shortcut(z, z_activation)}>", _blocks_for_octets(y), *arguments)
+    return out
+
+
+def merge_gradient(d: Tensor, out: Tensor, y: Tensor, z: Tensor | None, normalised: bool) -> Pair:
+    """Return the gradient g of either summand, d where ``out`` is not zero, and sums (3, C) of g y, g and g z."""
+    g = torch.empty_like(y)
+    sums = torch.empty(_blocks_for_octets(y), 3, y.shape[1], device=y.device)
+    shortcut = NORMALISED if normalised else IDENTITY
+    arguments = (d, out, y, y if z is None else z, g, sums, y.numel() // 8)
+    _launch(f"residual: merge_gradient<{y.shape[1]},{shortcut}>", len(sums), *arguments)
+    return g, add_up(sums)
+
+
+def add_up(parts: Tensor) -> Tensor:
+    """Return the sum over the first axis."""
+    out = torch.empty_like(parts[0])
+    _launch("common: add_up_parts", ceil(out.numel() / 32), parts, out, len(parts), out.numel(), threads=_SUMMERS)
+    return out
+
+
+# --- LeNet ------------------------------------------------------------------------------------------------
+
+LENET = (1, 28, 28)  # the images for which there are kernels
+LENET_STORED = (24, 64)  # channels of its 20 and 50 filters in memory, where they are multiples of eight
+
+
+def first_sums(x: Tensor, weight: Tensor) -> Tensor:
+    """Return parts (parts, 2, 24) of the sums of the first convolution's outputs and their squares."""
+    sums = torch.empty(_blocks_for_images(x), 2, LENET_STORED[0], device=x.device)
+    _launch("lenet: first_block<SUMS>", len(sums), x, weight, sums, sums, sums, sums, sums, len(x))
+    return sums
+
+
+def first_outputs(x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Return the outputs (B, 24, 14, 14) of the first block."""
+    size = (len(x), LENET_STORED[0], 14, 14)
+    out = torch.empty(size, dtype=torch.bfloat16, device=x.device, memory_format=torch.channels_last)
+    _launch("lenet: first_block<OUTPUTS>", ceil(len(x) / 2), x, weight, scale, shift, out, out, scale, len(x))
+    return out
+
+
+def first_gradient(
+    x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, d: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of scale and shift, and what `first_weight_gradient` needs to know."""
+    width = LENET_STORED[0]
+    sums = torch.empty(min(_blocks_for_images(x), _processors(x.device)), 2 * width + 2048, device=x.device)
+    _launch("lenet: first_block<GRADIENTS>", len(sums), x, weight, scale, shift, d, d, sums, len(x))
+    total = add_up(sums)
+    return total[:width], total[width : 2 * width], total
+
+
+def first_weight_gradient(total: Tensor, weight: Tensor, correction: Triple) -> Tensor:
+    """Return the gradient of the first convolution's weights."""
+    out = torch.empty_like(weight)
+    _launch("lenet: first_weight_gradient", 1, total, weight, *correction, out)
+    return out
+
+
+def second_outputs(y: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Return the features (B, 2450) of raw outputs y (B, 64, 14, 14) of the second convolution."""
+    out = torch.empty(len(y), 50 * 7 * 7, dtype=torch.bfloat16, device=y.device)
+    _launch("lenet: second_block", len(y), y, scale, shift, out, len(y))
+    return out
+
+
+def second_gradient(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of scale and shift from that of the features."""
+    sums = torch.empty(_blocks_for_images(y), 2, y.shape[1], device=y.device)
+    arguments = (d, y, scale, shift, scale, scale, scale, y, sums, len(y))
+    _launch("lenet: second_gradient<OF_VECTORS>", len(sums), *arguments)
+    d_scale, d_shift = add_up(sums)
+    return d_scale, d_shift
+
+
+def second_gradient_of_y(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor, correction: Triple) -> Tensor:
+    """Return the gradient of y from that of the features."""
+    out = torch.empty_like(y)
+    _launch("lenet: second_gradient<OF_Y>", len(y), d, y, scale, shift, *correction, out, scale, len(y))
+    return out
+
+
+def _blocks_for_images(x: Tensor) -> int:
+    return min(ceil(len(x) / 2), 2 * _processors(x.device))
+
+
+def _shortcut(z: Tensor | None, z_activation: Pair | None) -> int:
+    if z is None:
+        return NONE
+    return IDENTITY if z_activation is None else NORMALISED
+
+
+def _blocks_for_octets(y: Tensor) -> int:
+    return min(ceil(y.numel() / 8 / _THREADS), 4 * _processors(y.device))
+
+
+def _numbers(*values: int) -> str:
+    return ",".join(map(str, values))

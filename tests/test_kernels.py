@@ -1,0 +1,214 @@
+"""Fused layers give what the layers as written give, up to the rounding of bfloat16."""
+
+from copy import deepcopy
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import oneof
+from oneof import fused, kernels
+from oneof.convnets import Residual, Stages, basic
+from oneof.networks import build
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+# --- anywhere ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [
+        ((9, 16, 32, 32), (32, 32, 8, 1)),
+        ((9, 32, 16, 16), (16, 16, 8, 1)),
+        ((9, 64, 8, 8), (8, 8, 8, 1)),
+        ((9, 16, 8, 8), (8, 8, 8, 4)),
+        ((9, 16, 28, 28), None),
+        ((9, 16, 12, 32), None),
+        ((9, 64, 96, 96), None),
+    ],
+)
+def test_tiles_are_whole_rows(shape, tile):
+    assert kernels.tile_of(torch.Size(shape)) == tile
+
+
+def test_layers_are_not_fused_on_a_cpu():
+    x = torch.randn(2, 1, 28, 28)
+    assert not fused.applies(x)
+    network = build("lenet", (1, 28, 28), 10)
+    assert network(x).shape == (2, 10)
+
+
+def test_the_kernels_are_part_of_the_package():
+    folder = files("oneof").joinpath("cuda")
+    assert {"common.cu", "residual.cu", "lenet.cu"} <= {each.name for each in folder.iterdir()}
+    assert kernels._source("lenet").startswith(kernels._source("common"))
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------
+
+
+def rounded(tensor):
+    return tensor.bfloat16().float()
+
+
+def channels_last(*size):
+    return rounded(torch.randn(*size, device="cuda")).contiguous(memory_format=torch.channels_last)
+
+
+def gradients(module, x, d, precision):
+    """Outputs, and gradients of everything, for the gradient d of the outputs."""
+    module = deepcopy(module)
+    x = x.clone().requires_grad_()
+    with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
+        out = module(x)
+    out.backward(d.to(out.dtype))
+    found = {name: parameter.grad for name, parameter in module.named_parameters()}
+    return {"out": out, "x": x.grad} | found | {f"buffer {k}": v for k, v in module.named_buffers()}
+
+
+def assert_close(found, expected, tolerance):
+    for name, value in expected.items():
+        error = (found[name].float() - value.float()).norm() / value.float().norm()
+        assert error < tolerance, f"{name}: {error}"
+
+
+@pytest.fixture
+def exact():
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32 = before
+
+
+@on_gpu
+@pytest.mark.parametrize("images", [1, 37])
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "side"),
+    [(16, 16, 32), (32, 32, 16), (64, 64, 8), (16, 16, 8), (16, 32, 32), (32, 64, 16)],
+)
+def test_a_residual_block(inputs, outputs, side, images, exact, monkeypatch):
+    torch.manual_seed(0)
+    stride = 1 if inputs == outputs else 2
+    block = basic(inputs, outputs, stride).cuda().to(memory_format=torch.channels_last)
+    for parameter in block.parameters():
+        parameter.data = rounded(parameter + 0.1 * torch.randn_like(parameter))
+    # Away from zero, where rounding would decide what is rectified.
+    x, d = (
+        channels_last(images, inputs, side, side).abs(),
+        channels_last(images, outputs, side // stride, side // stride),
+    )
+    calls, residual = [], fused.residual
+    monkeypatch.setattr(fused, "residual", lambda *args: calls.append(1) or residual(*args))
+    found = gradients(block, x, d, "bf16")
+    assert calls
+    assert_close(found, gradients(block, x, d, "fp32"), 0.06)
+    monkeypatch.setattr(fused, "applies", lambda x: False)
+    plain, reference = gradients(block, x, d, "bf16"), gradients(block, x, d, "fp32")
+    for name, value in reference.items():  # no worse than cuDNN, with a little for luck
+        own, others = ((each[name].float() - value).norm() / value.norm() for each in (found, plain))
+        assert own <= 1.3 * others + 1e-3, f"{name}: {own} against {others}"
+
+
+@on_gpu
+def test_a_stem(exact):
+    torch.manual_seed(0)
+    stem = Stages(nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()).cuda()
+    x, d = channels_last(5, 3, 32, 32), channels_last(5, 16, 32, 32)
+    assert_close(gradients(stem, x, d, "bf16"), gradients(stem, x, d, "fp32"), 0.02)
+
+
+@on_gpu
+@pytest.mark.parametrize("images", [1, 2, 37, 300])
+def test_lenets_first_block(images, exact):
+    torch.manual_seed(0)
+    block = nn.Sequential(
+        nn.Conv2d(1, 20, 5, padding=2, bias=False), nn.BatchNorm2d(20), nn.MaxPool2d(2), nn.ReLU()
+    )
+    block = block.cuda()
+    for parameter in block.parameters():
+        parameter.data = rounded(parameter + 0.1 * torch.randn_like(parameter))
+    x, d = channels_last(images, 1, 28, 28), channels_last(images, 20, 14, 14)
+    expected = gradients(block, x, d, "fp32")
+    own = deepcopy(block)
+    out = fused._First.apply(x, own[0].weight, *fused._parts(own[1]))
+    assert out.shape == (images, 24, 14, 14)
+    assert not out[:, 20:].any()
+    out.backward(torch.cat([d, torch.randn_like(d[:, :4])], 1).bfloat16())
+    found = {name: parameter.grad for name, parameter in own.named_parameters()}
+    found |= {"out": out[:, :20]} | {f"buffer {k}": v for k, v in own.named_buffers()}
+    del expected["x"]
+    assert_close(found, expected, 0.005)
+
+
+@on_gpu
+@pytest.mark.parametrize("images", [1, 37, 300])
+def test_lenets_second_block(images, exact):
+    torch.manual_seed(0)
+    block = nn.Sequential(nn.BatchNorm2d(50), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()).cuda()
+    for parameter in block.parameters():
+        parameter.data = rounded(parameter + 0.1 * torch.randn_like(parameter))
+    y, d = channels_last(images, 50, 14, 14), rounded(torch.randn(images, 2450, device="cuda"))
+    expected = gradients(block, y, d, "fp32")
+    own, wide = deepcopy(block), nn.functional.pad(y, (0, 0, 0, 0, 0, 14)).bfloat16()
+    wide = wide.contiguous(memory_format=torch.channels_last).requires_grad_()
+    out = fused._Second.apply(wide, *fused._parts(own[0]))
+    out.backward(d.bfloat16())
+    assert not wide.grad[:, 50:].any()
+    found = {name: parameter.grad for name, parameter in own.named_parameters()}
+    found |= {"out": out, "x": wide.grad[:, :50]} | {f"buffer {k}": v for k, v in own.named_buffers()}
+    assert_close(found, expected, 0.005)
+
+
+@on_gpu
+@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+def test_peeking_moves_no_averages_and_gives_the_same_bits(name, shape):
+    network = build(name, shape, 5, bf16=True).cuda().to(memory_format=torch.channels_last)
+    x = channels_last(8, *shape)
+    before = deepcopy(network.state_dict())
+    out = network.peek(x)
+    assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+    assert torch.equal(out, network(x))
+    assert not torch.equal(network.state_dict()["body.1.running_mean"], before["body.1.running_mean"])
+
+
+@on_gpu
+@pytest.mark.parametrize(("network", "shape"), [("lenet", (28, 28)), ("resnet32", (16, 16, 3))])
+def test_trials_in_bfloat16_are_the_same_bits_alone_again_and_in_company(network, shape):
+    rng = np.random.default_rng(0)
+    x, sets = rng.integers(256, size=(128, *shape), dtype=np.uint8), rng.random((128, 4)) < 0.4
+    sets[:, 0] = True
+    settings = {"network": network, "epochs": 2, "batch_size": 16, "lr": 0.01, "warm_up": 1, "device": "cuda"}
+    model = oneof.IDGP(precision="bf16", deterministic=True, **settings)
+    members = [deepcopy(model).set_params(random_state=seed) for seed in (0, 1)]
+    alone = [deepcopy(member).fit(x, sets) for member in (*members, members[0])]
+    together = oneof.fit_together([deepcopy(member) for member in members], [{"X": x, "y": sets}] * 2)
+    for other in (alone[2], together[0]):
+        for key, tensor in alone[0].learned().items():
+            assert torch.equal(tensor, other.learned()[key]), key
+    assert not torch.equal(alone[0].network_.head.weight, alone[1].network_.head.weight)
+
+
+@on_gpu
+def test_without_a_compiler_cudnn_does_the_work(monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("no compiler\nanywhere")
+
+    kernels.available.cache_clear()
+    kernels._kernel.cache_clear()
+    monkeypatch.setattr(torch.cuda, "_compile_kernel", fail)
+    network = build("lenet", (1, 28, 28), 5, bf16=True).cuda()
+    with pytest.warns(UserWarning, match="cannot be compiled .no compiler anywhere.; cuDNN's are used"):
+        assert network(channels_last(8, 1, 28, 28)).isfinite().all()
+    kernels.available.cache_clear()
+
+
+def test_residual_blocks_of_other_networks_stay_as_they_are():
+    wide = basic(64, 128, 2)
+    assert isinstance(wide, Residual)
+    assert not fused.fit(wide.modules())
+    assert fused.fit(basic(16, 32, 2).modules())
+    assert not fused.fit(basic(16, 32, 2).eval().modules())
