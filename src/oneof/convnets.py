@@ -49,11 +49,10 @@ class LeNetBody(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
-        first, norm_first, _, _, second, norm_second, _, _, _, *layers = self
-        if fused.is_lenet(x, self):
+        layers = list(self)
+        if fused.is_lenet(x, layers):
+            first, norm_first, _, _, second, norm_second, _, _, _, *layers = layers
             x = fused.lenet_features(x, first, norm_first, second, norm_second)
-        else:
-            layers = list(self)
         for layer in layers:
             x = layer(x)
         return x

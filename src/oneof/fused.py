@@ -1,6 +1,7 @@
 """Layers of convolutional networks on a GPU, fused: few passes over memory to convolve, normalise, rectify, add.
 
-Used in training in bfloat16, in place of the layers as written: the same mathematics, with sums in another order.
+Used in bfloat16, in training and where no gradient is wanted, in place of the layers as written: the same
+mathematics, with sums in another order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from oneof import kernels
 
 
 def applies(x: Tensor) -> bool:
-    """Tell whether x is in training in bfloat16 where there are kernels."""
+    """Tell whether x is where there are kernels, and bfloat16 is wanted."""
     if not x.is_cuda or torch.compiler.is_compiling() or x.numel() >= 2**31:
         return False
     if not (torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.bfloat16):
@@ -25,13 +26,14 @@ def applies(x: Tensor) -> bool:
 
 
 def fit(layers: Iterable[nn.Module], channels: Sequence[int] = kernels.CHANNELS) -> bool:
-    """Tell whether layers are in training, and their convolutions such as there are kernels for."""
+    """Tell whether there are kernels for layers: for their convolutions, and for training or evaluation."""
     return all(_fits(layer, channels) for layer in layers)
 
 
 def _fits(layer: nn.Module, channels: Sequence[int]) -> bool:
     if isinstance(layer, nn.BatchNorm2d):
-        return layer.training and layer.affine and layer.momentum is not None
+        known = layer.affine and layer.momentum is not None and layer.running_mean is not None
+        return known and (layer.training or not torch.is_grad_enabled())
     return not isinstance(layer, nn.Conv2d) or (layer.bias is None and layer.out_channels in channels)
 
 
@@ -40,6 +42,8 @@ def _fits(layer: nn.Module, channels: Sequence[int]) -> bool:
 
 def rectified(x: Tensor, convolution: nn.Module, normalisation: nn.Module) -> Tensor:
     """Return ``relu(normalise(convolve(x)))``."""
+    if (layer := _first_layer(x, convolution, pooled=False)) is not None:
+        return _first(layer, x, convolution, normalisation)
     y, scale, shift, _ = normalised(x, None, convolution, normalisation)
     return _merge(y, scale, shift)
 
@@ -47,6 +51,7 @@ def rectified(x: Tensor, convolution: nn.Module, normalisation: nn.Module) -> Te
 def residual(x: Tensor, main: nn.Sequential, shortcut: nn.Module) -> Tensor:
     """Return ``relu(main(x) + shortcut(x))`` for a block of two convolutions."""
     first, norm_first, _, second, norm_second = main
+    x = x.to(torch.bfloat16, memory_format=torch.channels_last)
     y, *activation, x = normalised(x, None, first, norm_first)
     y, scale, shift, _ = normalised(y, activation, second, norm_second)
     if isinstance(shortcut, nn.Sequential):
@@ -60,16 +65,20 @@ def normalised(x: Tensor, activation: Any, convolution: Any, normalisation: Any)
 
     For another use of x take this one: its gradient then comes back to where that of the convolution is made.
     """
-    rest = _parts(normalisation)
     alike = convolution.in_channels == convolution.out_channels and convolution.kernel_size == (3, 3)
     plain = convolution.stride == convolution.padding == convolution.dilation == (1, 1) and convolution.groups == 1
-    if alike and plain and kernels.tile_of(x.shape) is not None and x.dtype == torch.bfloat16:
-        inputs = (x, *(activation or (None, None)), convolution.weight, *rest)
+    if alike and plain and kernels.tile_of(x.shape) is not None:
+        if not normalisation.training:
+            y, _ = kernels.convolve(x, activation, kernels.arrange(convolution.weight)[0])
+            return y, *_frozen(normalisation), x
+        inputs = (x, *(activation or (None, None)), convolution.weight, *_parts(normalisation))
         return _Convolution.apply(*inputs)  # type: ignore[no-untyped-call]
     if activation is not None:
         x = _merge(x, *activation)
     y = convolution(x).contiguous(memory_format=torch.channels_last)
-    return *_Normalisation.apply(y, *rest), x  # type: ignore[no-untyped-call]
+    if not normalisation.training:
+        return y, *_frozen(normalisation), x
+    return *_Normalisation.apply(y, *_parts(normalisation)), x  # type: ignore[no-untyped-call]
 
 
 def _merge(
@@ -84,6 +93,22 @@ def _merge(
     return out
 
 
+def _parts(normalisation: Any) -> tuple[Any, ...]:
+    """Return gamma, beta, the running averages if they are to be moved, and the numbers."""
+    running = None
+    if normalisation.track_running_stats:
+        running = (normalisation.running_mean, normalisation.running_var, normalisation.num_batches_tracked)
+    return normalisation.weight, normalisation.bias, running, normalisation.momentum, normalisation.eps
+
+
+def _frozen(normalisation: Any, stored: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return the scale and shift of evaluation; zero for channels that are stored but not there."""
+    scale = normalisation.weight * torch.rsqrt(normalisation.running_var + normalisation.eps)
+    both = torch.stack([scale, normalisation.bias - normalisation.running_mean * scale])
+    scale, shift = functional.pad(both, (0, (stored or len(scale)) - len(scale)))
+    return scale, shift
+
+
 # As the gradient of raw outputs y these pass each other that of ``scale y + shift``: who made y, scale and shift
 # knows the rest of the way.
 
@@ -93,7 +118,6 @@ class _Convolution(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, x_scale: Any, x_shift: Any, weight: Tensor, gamma: Tensor, *rest: Any) -> Any:
-        x = x.contiguous(memory_format=torch.channels_last)
         activation = None if x_scale is None else (x_scale, x_shift)
         weights = kernels.arrange(weight)
         y, parts = kernels.convolve(x, activation, weights[0])
@@ -155,51 +179,70 @@ class _Merge(Function):
         return g, d_scale, d_shift, None if z is None else g, *d_shortcut
 
 
-# --- LeNet ------------------------------------------------------------------------------------------------
+# --- first layers -----------------------------------------------------------------------------------------
 
 
-def is_lenet(x: Tensor, layers: Iterable[nn.Module]) -> bool:
-    """Tell whether there are kernels for LeNet's layers on x. They give no gradient of x."""
-    return x.shape[1:] == kernels.LENET and not x.requires_grad and applies(x) and fit(layers, (20, 50))
+def _first_layer(x: Tensor, convolution: Any, pooled: bool) -> kernels.First | None:
+    """Return the layer that a convolution of x is, if there are kernels for it. They give no gradient of x."""
+    channels, height, width = x.shape[1:]
+    size = convolution.kernel_size[0]
+    layer = kernels.First(channels, height, size, convolution.out_channels, pooled)
+    plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1
+    whole = height == width and convolution.padding == (size // 2, size // 2)
+    return layer if plain and whole and not x.requires_grad and layer in kernels.FIRST_LAYERS else None
 
 
-def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_second: Any) -> Tensor:
-    """Return what LeNet's two blocks of convolution, normalisation, pooling and activation make of gray images."""
-    out = _First.apply(x.float().contiguous(), first.weight, *_parts(norm_first))  # type: ignore[no-untyped-call]
-    inputs, outputs = (stored - own for stored, own in zip(kernels.LENET_STORED, (20, 50), strict=True))
-    weight = functional.pad(second.weight, (0, 0, 0, 0, 0, inputs, 0, outputs))
-    y = functional.conv2d(out, weight, padding=2).contiguous(memory_format=torch.channels_last)
-    features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
-    return features
-
-
-def _parts(normalisation: Any) -> tuple[Any, ...]:
-    """Return gamma, beta, the running averages if they are to be moved, and the numbers."""
-    running = None
-    if normalisation.track_running_stats:
-        running = (normalisation.running_mean, normalisation.running_var, normalisation.num_batches_tracked)
-    return normalisation.weight, normalisation.bias, running, normalisation.momentum, normalisation.eps
+def _first(layer: kernels.First, x: Tensor, convolution: Any, normalisation: Any) -> Tensor:
+    x = x.float().contiguous(memory_format=torch.channels_last)
+    if not normalisation.training:
+        return kernels.first_outputs(layer, x, convolution.weight, *_frozen(normalisation, layer.stored))
+    inputs = (layer, x, convolution.weight, *_parts(normalisation))
+    out: Tensor = _First.apply(*inputs)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _First(Function):
-    """The first block: its convolution is cheap enough to be computed anew wherever it is needed."""
+    """Convolve, normalise, pool if so, rectify: a convolution so cheap that it is computed anew where needed."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
-        count = x.numel()
-        scale, shift, mean, deviation = kernels.normalisation(kernels.first_sums(x, weight), count, gamma, *rest)
+    def forward(ctx: Any, layer: kernels.First, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
+        parts, count = kernels.first_sums(layer, x, weight), x.numel() // x.shape[1]
+        scale, shift, mean, deviation = kernels.normalisation(parts, count, gamma, *rest)
         ctx.save_for_backward(x, weight, gamma, scale, shift, mean, deviation)
-        return kernels.first_outputs(x, weight, scale, shift)
+        ctx.layer = layer
+        return kernels.first_outputs(layer, x, weight, scale, shift)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
         x, weight, gamma, scale, shift, mean, deviation = ctx.saved_tensors
         d = d.contiguous(memory_format=torch.channels_last)
-        d_scale, d_shift, total = kernels.first_gradient(x, weight, scale, shift, d)
-        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, x.numel())
-        d_weight = kernels.first_weight_gradient(total, weight, correction)
-        return None, d_weight, d_gamma, d_shift[: len(gamma)], None, None, None
+        d_scale, d_shift, total = kernels.first_gradient(ctx.layer, x, weight, scale, shift, d)
+        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, x.numel() // x.shape[1])
+        d_weight = kernels.first_weight_gradient(ctx.layer, total, weight, correction)
+        return None, None, d_weight, d_gamma, d_shift[: len(gamma)], None, None, None
+
+
+# --- LeNet ------------------------------------------------------------------------------------------------
+
+
+def is_lenet(x: Tensor, layers: Sequence[nn.Module]) -> bool:
+    """Tell whether there are kernels for LeNet's layers on x."""
+    return applies(x) and fit(layers, (20, 50)) and _first_layer(x, layers[0], pooled=True) is not None
+
+
+def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_second: Any) -> Tensor:
+    """Return what LeNet's two blocks of convolution, normalisation, pooling and activation make of gray images."""
+    layer = _first_layer(x, first, pooled=True)
+    assert layer is not None
+    out = _first(layer, x, first, norm_first)
+    more_inputs, more_outputs = layer.stored - second.in_channels, kernels.SECOND_STORED - second.out_channels
+    weight = functional.pad(second.weight, (0, 0, 0, 0, 0, more_inputs, 0, more_outputs))
+    y = functional.conv2d(out, weight, padding=2).contiguous(memory_format=torch.channels_last)
+    if not norm_second.training:
+        return kernels.second_outputs(y, *_frozen(norm_second, kernels.SECOND_STORED))
+    features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
+    return features
 
 
 class _Second(Function):

@@ -69,8 +69,9 @@ def available(device: torch.device) -> bool:
 
 
 @cache
-def _kernel(file: str, name: str, device: torch.device) -> Any:
-    """Compile a kernel, by its name in C++."""
+def _kernel(kernel: str, device: torch.device) -> Any:
+    """Compile a kernel, by its file and its name in C++."""
+    file, name = kernel.split(": ")
     with torch.cuda.device(device):
         return torch.cuda._compile_kernel(_source(file), name, nvcc_options=["--std=c++17"])
 
@@ -88,11 +89,9 @@ def _launch(
     """Launch a kernel, ``"file: name"``, on the current stream of the first argument's device."""
     if not hasattr(_threads, "ready"):  # the driver knows a thread's device only after a call of the runtime
         _threads.ready = torch.zeros(1, device=first.device)
-    file, name = kernel.split(": ")
     grid = (blocks, 1, 1) if isinstance(blocks, int) else (*blocks, 1)
-    device = first.device
-    with torch.cuda.device(device):
-        _kernel(file, name, device)(grid, (threads, 1, 1), [first, *rest])
+    with torch.cuda.device(first.device):
+        _kernel(kernel, first.device)(grid, (threads, 1, 1), [first, *rest])
 
 
 @cache
@@ -100,10 +99,10 @@ def _processors(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def _blocks(x: Tensor, tile: Tile) -> int:
-    """Two blocks for each processor, which is what fits, or one for each tile."""
+def _blocks(x: Tensor, tile: Tile, at_once: int) -> int:
+    """As many blocks as processors take at once, each ``at_once``, or one for each tile."""
     tiles = ceil(x.shape[0] * tile.height / (tile.rows * tile.images))
-    return min(tiles, 2 * _processors(x.device))
+    return min(tiles, at_once * _processors(x.device))
 
 
 # --- convolutions -----------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ def _convolve(
     channels = first.shape[1]
     tile = tile_of(first.shape)
     assert tile is not None
-    out, blocks = torch.empty_like(first), _blocks(first, tile)
+    out, blocks = torch.empty_like(first), _blocks(first, tile, 3 if channels == 16 else 2)
     sums = torch.empty(blocks, 2, channels, device=first.device)
     _launch(
         f"residual: convolve<{channels},{channels},{_numbers(*tile, _SIZE, read, write)}>",
@@ -185,7 +184,7 @@ def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, co
     part = min(channels, 32)
     tile = tile_of(x.shape)
     assert tile is not None
-    blocks = max(1, _blocks(x, tile) * part // channels)
+    blocks = max(1, _blocks(x, tile, 2) * part // channels)
     parts = torch.empty(blocks, channels, _SIZE, _SIZE, channels, device=x.device)
     read = PLAIN if activation is None else ACTIVATED
     _launch(
@@ -267,43 +266,67 @@ def add_up(parts: Tensor) -> Tensor:
     return out
 
 
-# --- LeNet ------------------------------------------------------------------------------------------------
-
-LENET = (1, 28, 28)  # the images for which there are kernels
-LENET_STORED = (24, 64)  # channels of its 20 and 50 filters in memory, where they are multiples of eight
+# --- first layers -----------------------------------------------------------------------------------------
 
 
-def first_sums(x: Tensor, weight: Tensor) -> Tensor:
-    """Return parts (parts, 2, 24) of the sums of the first convolution's outputs and their squares."""
-    sums = torch.empty(_blocks_for_images(x), 2, LENET_STORED[0], device=x.device)
-    _launch("lenet: first_block<SUMS>", len(sums), x, weight, sums, sums, sums, sums, sums, len(x))
+class First(NamedTuple):
+    """A first layer: square images, and filters on them; with or without a pooling of 2 x 2."""
+
+    channels: int
+    side: int
+    size: int
+    filters: int
+    pooled: bool
+
+    @property
+    def stored(self) -> int:
+        """Channels of its outputs in memory: a multiple of eight, of which those beyond the filters are zero."""
+        return ceil(self.filters / 8) * 8
+
+    def __str__(self) -> str:
+        return _numbers(*map(int, self))
+
+
+FIRST_LAYERS = (First(1, 28, 5, 20, True), First(3, 32, 3, 16, False))  # those of LeNet and ResNet-32
+
+
+def first_sums(layer: First, x: Tensor, weight: Tensor) -> Tensor:
+    """Return parts (parts, 2, stored) of the sums of the convolution's outputs and their squares."""
+    sums = torch.empty(_blocks_for_images(x), 2, layer.stored, device=x.device)
+    nothing = [sums] * 4
+    _launch(f"first: first_layer<{layer},SUMS>", len(sums), x, weight, *weight.stride(), *nothing, sums, len(x))
     return sums
 
 
-def first_outputs(x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """Return the outputs (B, 24, 14, 14) of the first block."""
-    size = (len(x), LENET_STORED[0], 14, 14)
-    out = torch.empty(size, dtype=torch.bfloat16, device=x.device, memory_format=torch.channels_last)
-    _launch("lenet: first_block<OUTPUTS>", ceil(len(x) / 2), x, weight, scale, shift, out, out, scale, len(x))
+def first_outputs(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Return the layer's outputs (B, stored, side, side), or half as many to a side."""
+    side = layer.side // 2 if layer.pooled else layer.side
+    out = torch.empty(len(x), side, side, layer.stored, dtype=torch.bfloat16, device=x.device).permute(0, 3, 1, 2)
+    name, rest = f"first: first_layer<{layer},OUTPUTS>", (scale, shift, out, out, scale, len(x))
+    _launch(name, ceil(len(x) / 2), x, weight, *weight.stride(), *rest)
     return out
 
 
-def first_gradient(
-    x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, d: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def first_gradient(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, d: Tensor) -> Triple:
     """Return the gradients of scale and shift, and what `first_weight_gradient` needs to know."""
-    width = LENET_STORED[0]
+    width = layer.stored
     sums = torch.empty(min(_blocks_for_images(x), _processors(x.device)), 2 * width + 2048, device=x.device)
-    _launch("lenet: first_block<GRADIENTS>", len(sums), x, weight, scale, shift, d, d, sums, len(x))
+    name, rest = f"first: first_layer<{layer},GRADIENTS>", (scale, shift, d, d, sums, len(x))
+    _launch(name, len(sums), x, weight, *weight.stride(), *rest)
     total = add_up(sums)
     return total[:width], total[width : 2 * width], total
 
 
-def first_weight_gradient(total: Tensor, weight: Tensor, correction: Triple) -> Tensor:
-    """Return the gradient of the first convolution's weights."""
+def first_weight_gradient(layer: First, total: Tensor, weight: Tensor, correction: Triple) -> Tensor:
+    """Return the gradient of the weights."""
     out = torch.empty_like(weight)
-    _launch("lenet: first_weight_gradient", 1, total, weight, *correction, out)
+    _launch(f"first: first_weight_gradient<{layer}>", 1, total, weight, *weight.stride(), *correction, out)
     return out
+
+
+# --- LeNet's second block ---------------------------------------------------------------------------------
+
+SECOND_STORED = 64  # channels of its 50 filters in memory
 
 
 def second_outputs(y: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(THREADS)
 // out and out^2 (STATISTICS), or, with relu(scale x + shift) as what the gradient out is of, the gradients of scale and
 // shift, and out that of scale x + shift (ACTIVATION_GRADIENT). ADDED: before + out.
 template <int C, int N, int H, int W, int ROWS, int IMAGES, int SIZE, int READ, int WRITE>
-__global__ void __launch_bounds__(THREADS, 2)
+__global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
     convolve(const uint4* first, const uint4* second, const float* s, const float* p, const float* q,
              const uint4* weights, uint4* out, const uint4* before, const float* scale, const float* shift, float* sums, int images) {
     using T = Tile<H, W, ROWS, IMAGES, SIZE>;
