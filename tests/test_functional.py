@@ -255,7 +255,6 @@ def test_leading_axes_give_the_numbers_of_a_loop(seed):
         "distractor_logits": lambda u, v, S: F.distractor_logits(u, v, 2.0, 0.0, 0.5, S),
         "prior_nll": lambda u, v, S: F.prior_nll(u, v, F.posterior(v, S), *F.beta_weights(u, v)),
         "map_nll": lambda u, v, S: F.map_nll(u, v, S, 0.3, F.posterior(v, S), *F.beta_weights(u, v)),
-        "entropy": lambda u, v, S: F.entropy(F.posterior(u, S)),
         "uniform": lambda u, v, S: F.uniform(S),
     }
     for name, function in functions.items():

@@ -91,14 +91,17 @@ class IDGP(PartialLabelClassifier):
         self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): g's output at epoch q
         self.u_taken_ = torch.zeros_like(data.candidates[..., :1])  # (N, 1): whether the snapshot is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
+        self._all_taken = False, False
 
     def start_epoch(self, epoch: int, data: Data) -> None:
-        """Warn, once a fit, of a prior that is not what Eq. 6 says."""
+        """Warn, once a fit, of a prior that is not what Eq. 6 says; see which snapshots are complete."""
         if epoch == 0 and self.b < 1 and self.objective in ("map", "uniform"):
             warnings.warn(
                 f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
                 stacklevel=2,
             )
+        if self.objective != "released":
+            self._all_taken = bool(self.u_taken_.all()), bool(self.v_taken_.all())
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
@@ -136,15 +139,24 @@ class IDGP(PartialLabelClassifier):
         s = self._distractor_logits(v, S)
         prior = None if self.objective == "ml" else self._prior(batch, u.detach(), v.detach())
 
-        def loss(l: Tensor, s: Tensor) -> Tensor:  # noqa: E741
-            if prior is None:
-                return F.generation_nll(l, s, S).mean(0)
-            return F.map_nll(l, s, S, self.likelihood_weight, *prior).mean(0)
-
         if self.alternate == "sequential" and self.objective != "uniform":
-            yield loss(l.detach(), s)
+            yield self._nll(l.detach(), s, S, prior)
             s = self._distractor_logits(_stacked(batch.through(self.distractor_network_.peek)), S)
-        yield loss(l, s)
+        loss = self._nll(l, s, S, prior)
+        del u, v, l, s, prior  # memory that gradients do not need would only push the rest out of the cache
+        yield loss
+
+    def _nll(
+        self,
+        l: Tensor,  # noqa: E741
+        s: Tensor,
+        candidates: Tensor,
+        prior: tuple[Tensor, Tensor, Tensor] | None,
+    ) -> Tensor:
+        """The mean over views of the likelihood's loss, or of the likelihood's and the prior's."""
+        if prior is None:
+            return F.generation_nll(l, s, candidates).mean(0)
+        return F.map_nll(l, s, candidates, self.likelihood_weight, *prior).mean(0)
 
     def _outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Outputs u (views, ..., B, K) of f and v (views, ..., B, 2K) of g."""
@@ -160,22 +172,36 @@ class IDGP(PartialLabelClassifier):
 
     def _prior(self, batch: Batch, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Weights w, A, B of Eq. 6: each view's from its own outputs, and from the snapshots."""
-        log_w = self._with_snapshot(batch, u, self.u_, self.u_taken_, self.r, self.m)
-        log_A, log_B = self._with_snapshot(batch, v, self.v_, self.v_taken_, self.q, self.d).chunk(2, -1)
+        u_whole, v_whole = self._all_taken
+        log_w = self._with_snapshot(batch, u, self.u_, self.u_taken_, u_whole, self.r, self.m)
+        log_v = self._with_snapshot(batch, v, self.v_, self.v_taken_, v_whole, self.q, self.d)
         w = F.dirichlet_weights(log_w, batch.candidates, self.eps)
-        A, B = F.beta_weights(log_A, log_B)
-        return self.prior_weight * w, self.distractor_prior_weight * A, self.distractor_prior_weight * B
+        A, B = F.beta_weights(*log_v.chunk(2, -1))
+        return (
+            w.mul_(self.prior_weight),
+            A.mul_(self.distractor_prior_weight),
+            B.mul_(self.distractor_prior_weight),
+        )
 
     def _with_snapshot(
-        self, batch: Batch, present: Tensor, table: Tensor, taken: Tensor, epoch: int | None, share: float
+        self,
+        batch: Batch,
+        present: Tensor,
+        table: Tensor,
+        taken: Tensor,
+        whole: bool,
+        epoch: int | None,
+        share: float,
     ) -> Tensor:
         """Log prior weights of Eq. 10 and 11; the snapshot is a row's first visit from ``epoch`` on."""
         log_present = F.log_prior_weight(present, self.a, self.b, self.gamma)
         if share == 0 or batch.epoch < (self.warm_up if epoch is None else epoch):
             return log_present
-        snapshot = torch.where(batch.take(taken), batch.take(table), present[0])
-        batch.put(table, snapshot)
-        batch.put(taken, torch.ones_like(batch.take(taken)))
+        snapshot = batch.take(table)
+        if not whole:
+            snapshot = torch.where(batch.take(taken), snapshot, present[0])
+            batch.put(table, snapshot)
+            batch.put(taken, torch.ones_like(batch.take(taken)))
         return F.log_mix(F.log_prior_weight(snapshot, self.a, self.b, self.gamma), log_present, share)
 
     # --- the authors' released code -----------------------------------------------------------------------
