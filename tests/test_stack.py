@@ -233,8 +233,9 @@ def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
         other = arguments(200 + i, rows=12)
 
         def judge(probabilities):
-            seen[kind][i].append(probabilities)
-            return {"rows": float(len(probabilities)), "certainty": float(probabilities.max(1).mean())}
+            seen[kind][i].append(probabilities.reshape(probabilities.shape[-2:]))
+            certainty = probabilities.max(-1)
+            return {"rows": certainty.sum(-1) / certainty.mean(-1), "certainty": certainty.mean(-1)}
 
         return given[i] | {
             "X_val": other["X"][:5],
@@ -248,7 +249,36 @@ def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
     assert courses == [("Stack", 3)]
     np.testing.assert_allclose(seen["together"], seen["alone"], atol=1e-8)
     for model, reference in zip(models, references, strict=True):
-        assert model.history_["rows"] == [12.0] * 4
+        assert model.history_["rows"] == pytest.approx([12.0] * 4)
+        assert_close(model, reference)
+
+
+def test_trials_of_one_judge_are_judged_at_once(courses):
+    """Two share a judge and one has its own; each ends with the numbers that it has alone."""
+    models, given = trials(oneof.CC, 3, network="linear", precision="fp64", validation_fraction=0.0)
+    other = arguments(200, rows=12)
+    shapes = []
+
+    class Judge:
+        def __init__(self, label):
+            self.label = label
+
+        def judge(self, probabilities):
+            shapes.append(probabilities.shape)
+            return {"share": probabilities[..., self.label].mean(-1)}
+
+    shared, own = Judge(0), Judge(1)
+    watching = [
+        one | {"X_val": other["X"][:5], "y_val": other["y"][:5], "X_watch": other["X"][5:], "judge": by.judge}
+        for one, by in zip(given, (shared, own, shared), strict=True)
+    ]
+    references = [clone(model)._fit(**one) for model, one in zip(models, watching, strict=True)]
+    del shapes[:]
+    oneof.fit_together(models, watching)
+    k = len(models[0].classes_)
+    assert shapes == [(2, 12, k), (1, 12, k)] * 4
+    for model, reference in zip(models, references, strict=True):
+        np.testing.assert_allclose(model.history_["share"], reference.history_["share"], atol=1e-8)
         assert_close(model, reference)
 
 

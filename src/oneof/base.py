@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -257,7 +256,7 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
                 setup,
                 (x, candidates),
                 watched=self._store(np.concatenate(watched)) if watched else None,
-                score=None if candidates_val is None else partial(_score, candidates_val),
+                sets=candidates_val,
                 judge=judge,
                 on_epoch=on_epoch,
                 pause=pause,
@@ -391,11 +390,6 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
         if self.threads is None and networks.is_small(self.network, self.input_shape_ or ()):
             return 1
         return self.threads
-
-
-def _score(candidates: Array, probabilities: Array) -> float:
-    """Return the approximated accuracy of the validation rows, which come first."""
-    return float(approximated_accuracy(probabilities[: len(candidates)], candidates).mean())
 
 
 def describe(value: Any) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor
 from oneof.augment import make_views
 from oneof.compute import convolutions, evaluating, seed_for, seeded, side_by_side, uncompiled
 from oneof.features import Array, HostRows, Scaler
+from oneof.metrics import approximated_accuracy
 
 if TYPE_CHECKING:
     from oneof.base import PartialLabelClassifier
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 4096  # in evaluation
 
-Judge = Callable[[Array], Mapping[str, float]]
+# From class probabilities (..., M, K) of the watched rows to numbers (...) by name.
+Judge = Callable[[Array], Mapping[str, Any]]
 
 
 class Paused(Exception):  # noqa: N818
@@ -149,8 +151,9 @@ class State:
 class Trial:
     """One training: a method that has been started, its rows, what is watched, and where it stands.
 
-    The watched rows are judged after every epoch by their class probabilities: ``score`` (higher is better)
-    decides which epoch's weights are kept, ``judge`` gives numbers for the history.
+    The watched rows are judged after every epoch by their class probabilities: the approximated accuracy of those
+    whose candidate ``sets`` are known decides which epoch's weights are kept, ``judge`` gives numbers for the
+    history.
     """
 
     method: "PartialLabelClassifier"
@@ -158,7 +161,7 @@ class Trial:
     setup: Setup
     rows: tuple[Array, Array]  # x and candidates, held-out rows included
     watched: Tensor | None = None  # (M, *shape), as the data are kept
-    score: Callable[[Array], float] | None = None
+    sets: Array | None = None  # (V, K): candidate sets of the first V watched rows, which are for validation
     judge: Judge | None = None
     on_epoch: Callable[[int], None] | None = None
     pause: Callable[[], bool] | None = None
@@ -174,21 +177,17 @@ class Trial:
     def note(
         self,
         loss: float,
-        probabilities: Array | None,
+        numbers: Mapping[str, float],
         weights: Callable[["Trial"], dict[str, Tensor]],
         seconds: float,
     ) -> None:
         """Write an epoch into the history and keep the weights if they are the best so far."""
         self.state.seconds += seconds
-        numbers = {"loss": loss}
-        if self.score is not None and probabilities is not None:
-            numbers["validation_score"] = score = self.score(probabilities)
-            if score > self.state.best_score:
-                self.state.best_epoch, self.state.best_score = self.state.epoch, score
-                self.state.best_weights = {name: tensor.clone() for name, tensor in weights(self).items()}
-        if self.judge is not None and probabilities is not None:
-            numbers |= self.judge(probabilities)
-        for name, value in numbers.items():
+        score = numbers.get("validation_score", float("-inf"))
+        if score > self.state.best_score:
+            self.state.best_epoch, self.state.best_score = self.state.epoch, score
+            self.state.best_weights = {name: tensor.clone() for name, tensor in weights(self).items()}
+        for name, value in {"loss": loss, **numbers}.items():
             self.state.history.setdefault(name, []).append(value)
         if self.on_epoch is not None:
             self.on_epoch(self.state.epoch)
@@ -266,12 +265,14 @@ class Course:
         """Return the weights of one trial, by name."""
         return self.method.weights()
 
-    def watch(self) -> list[Array | None]:
-        """Return the class probabilities of the watched rows, for each trial."""
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say, for each trial."""
         (trial,) = self.trials
         if trial.watched is None:
-            return [None]
-        return [evaluate(self.method, self.data, trial.watched)]
+            return [{}]
+        probabilities = evaluate(self.method, self.data, trial.watched)
+        numbers = {**scored(probabilities, trial.sets), **(trial.judge(probabilities) if trial.judge else {})}
+        return [{name: float(value) for name, value in numbers.items()}]
 
     def save(self, trial: Trial, checkpoint: "Checkpoint") -> None:
         """Write the checkpoint of a trial."""
@@ -318,8 +319,8 @@ def _run_epoch(course: Course) -> None:
     losses = course.run_epoch()
     watched = course.watch()
     seconds = (time.perf_counter() - begun) / len(course.trials)
-    for trial, loss, probabilities in zip(course.trials, losses, watched, strict=True):
-        trial.note(loss, probabilities, course.weights, seconds)
+    for trial, loss, numbers in zip(course.trials, losses, watched, strict=True):
+        trial.note(loss, numbers, course.weights, seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in course.trials)
     # All at the same epoch, so that they can go on together.
     due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due() for trial in course.trials)
@@ -353,3 +354,10 @@ def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Arra
         blocks = torch.split(rows, ROWS_AT_ONCE, axis)
         scores = [method.class_scores(data.scaler.load(block, data.dtype)) for block in blocks]
         return torch.cat(scores, -2).softmax(-1).cpu().numpy()
+
+
+def scored(probabilities: Array, sets: Array | None) -> dict[str, Array]:
+    """Return the score (...), where there are validation sets (..., V, K), by probabilities (..., M, K)."""
+    if sets is None:
+        return {}
+    return {"validation_score": approximated_accuracy(probabilities[..., : sets.shape[-2], :], sets).mean(-1)}

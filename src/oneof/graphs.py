@@ -16,7 +16,6 @@ from torch import Tensor
 from oneof.checkpoint import Checkpoint
 from oneof.compute import crowded
 from oneof.engine import Course, Trial
-from oneof.features import Array
 
 _FEWEST_STEPS = 4  # for which recording pays
 
@@ -58,8 +57,8 @@ class Convoy(Course):
         """Return the weights of one trial, by name."""
         return trial.method.weights()
 
-    def watch(self) -> list[Array | None]:
-        """Return the class probabilities of the watched rows, for each trial."""
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say, for each trial."""
         return [course.watch()[0] for course in self._courses]
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:

@@ -16,18 +16,19 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
 
     Parameters
     ----------
-    probabilities : array of shape (n, K)
+    probabilities : array of shape (..., n, K)
         Predicted class probabilities.
-    candidates : boolean array of shape (n, K)
+    candidates : boolean array of shape (..., n, K)
         Candidate sets, as :func:`oneof.encode` gives them.
 
     Returns
     -------
-    array of shape (n,)
+    array of shape (..., n)
     """
-    p, inside = np.asarray(probabilities, dtype=float), np.asarray(candidates, dtype=bool)
-    p_inside = np.where(inside, p, 0.0)
-    mass, chosen = p_inside.sum(1), p_inside[np.arange(len(p)), p.argmax(1)]
+    p = np.asarray(probabilities)
+    p_inside = np.multiply(p, np.asarray(candidates, dtype=bool), dtype=float)
+    mass = p_inside @ np.ones(p.shape[-1])  # many short sums: a product takes a seventh of their time
+    chosen = _at(p_inside, p.argmax(-1))
     # Not chosen / mass where both underflow to zero: a prediction outside the set is worth zero.
     values: Floats = np.divide(chosen, mass, out=np.zeros_like(mass), where=chosen > 0)
     return values
@@ -35,6 +36,11 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
 
 def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row 1.0 when the prediction is a candidate, else 0.0; see `approximated_accuracy`."""
-    predicted = np.asarray(probabilities).argmax(1)
-    covered: Floats = np.asarray(candidates, dtype=bool)[np.arange(len(predicted)), predicted].astype(float)
+    p, inside = np.asarray(probabilities), np.asarray(candidates, dtype=bool)
+    covered: Floats = _at(np.broadcast_to(inside, p.shape), p.argmax(-1)).astype(float)
     return covered
+
+
+def _at(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the values (...) of an array (..., K) at labels (...)."""
+    return np.take_along_axis(values, labels[..., None], -1)[..., 0]

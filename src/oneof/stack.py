@@ -5,11 +5,12 @@ axes before the batch and do not know. Each trial keeps its own seed, split, ord
 decays, noise, early stopping and best weights, and ends as if it had been trained alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,8 +18,7 @@ from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
 from oneof.checkpoint import Checkpoint
 from oneof.compute import noise, set_noise
-from oneof.engine import Batch, Course, Data, Trial, evaluate
-from oneof.features import Array
+from oneof.engine import Batch, Course, Data, Judge, Trial, evaluate, scored
 
 # Those that the optimiser of a stack has as vectors.
 VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
@@ -79,7 +79,7 @@ class StackedBatch(Batch):
 
     def take(self, table: Tensor) -> Tensor:
         """Read these rows (T, B, C) of a table (T, N, C)."""
-        return _take(table, self.rows)
+        return _take(table, self.rows, len(table))
 
     def put(self, table: Tensor, values: Tensor) -> None:
         """Write these rows of a table; values carry no gradient."""
@@ -113,9 +113,11 @@ class Stack(Course):
         courses = [self._courses[id(trial)] for trial in self.trials]
         first = self.trials[0]
         datas = [trial.data for trial in self.trials]
+        self._kept, kept = _distinct([(data.x, data.candidates) for data in datas if isinstance(data.x, Tensor)])
+        self._x, self._candidates = (torch.stack(tables) for tables in zip(*kept, strict=True))
         self.data = Data(
-            torch.stack([data.x for data in datas if isinstance(data.x, Tensor)]),
-            torch.stack([data.candidates for data in datas]),
+            _each_its_own(self._x, self._kept),
+            _each_its_own(self._candidates, self._kept),
             torch.stack([data.weight for data in datas]),
             first.data.scaler,  # tables are kept standardised: no other is asked for
         )
@@ -133,8 +135,16 @@ class Stack(Course):
         self.rates = [group["lr"] for group in groups]
         self.optimizer = StackedSGD(groups, first.method.momentum)
         self._load_momentum(courses)
-        watched = [trial.watched for trial in self.trials if trial.watched is not None]
-        self._watched = torch.stack(watched) if watched else None
+        self._watched = None
+        if first.watched is not None:
+            which, rows = _distinct([(trial.watched,) for trial in self.trials if trial.watched is not None])
+            self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which)
+        sets = [trial.sets for trial in self.trials if trial.sets is not None]
+        self._sets = np.stack(sets) if sets else None
+        self._judges: dict[Judge, list[int]] = {}  # and which trials each has to judge
+        for i, trial in enumerate(self.trials):
+            if trial.judge is not None:
+                self._judges.setdefault(trial.judge, []).append(i)
         self._weights = self.method.weights()
 
     def _load_momentum(self, courses: list[Course]) -> None:
@@ -150,14 +160,14 @@ class Stack(Course):
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
         names, flips = self.method.views, self.method.flips
-        first = torch.arange(len(index), device=index.device) * len(self.data)  # row of each trial
-        rows = (index + first.unsqueeze(1)).flatten()
-        x = _take(self.data.x, rows)  # type: ignore[arg-type]  # a stack's rows are on the device
+        rows = _below_each_other(index, torch.arange(len(index), device=index.device), len(self.data))
+        kept = _below_each_other(index, self._kept, len(self.data))
+        x, candidates = (_take(tables, kept, len(index)) for tables in (self._x, self._candidates))
         views = [x]
         if names is not None:
             made = self._each(lambda own: make_views(own, names, flips), x)
             views = [torch.stack(versions) for versions in zip(*made, strict=True)]
-        return StackedBatch(views, _take(self.data.candidates, rows), index, self.epoch, rows, self._each)
+        return StackedBatch(views, candidates, index, self.epoch, rows, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""
@@ -173,11 +183,21 @@ class Stack(Course):
         i = self.trials.index(trial)
         return {name: tensor[i] for name, tensor in self._weights.items()}
 
-    def watch(self) -> list[Array | None]:
-        """Return the class probabilities of the watched rows, for each trial."""
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say, for each trial."""
+        said: list[dict[str, float]] = [{} for _ in self.trials]
         if self._watched is None:
-            return [None] * len(self.trials)
-        return list(evaluate(self.method, self.data, self._watched))
+            return said
+        probabilities = evaluate(self.method, self.data, self._watched)
+        judged: list[tuple[Iterable[int], Mapping[str, Any]]] = [
+            (range(len(said)), scored(probabilities, self._sets))
+        ]
+        judged += [(members, judge(probabilities[members])) for judge, members in self._judges.items()]
+        for members, numbers in judged:
+            for name, values in numbers.items():
+                for i, value in zip(members, values.tolist(), strict=True):
+                    said[i][name] = value
+        return said
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
@@ -232,15 +252,45 @@ def _stacked_module(modules: Sequence[nn.Module]) -> nn.Module:
 
 
 def _stacked_parameter(parameters: Sequence[Tensor]) -> nn.Parameter:
-    return nn.Parameter(torch.stack([p.detach() for p in parameters]), requires_grad=parameters[0].requires_grad)
+    """Return parameters on a leading axis.
+
+    Matrices lie transposed in memory, as their gradients come: these would have to be copied otherwise.
+    """
+    stacked = torch.stack([p.detach().t() for p in parameters]).transpose(1, -1)
+    return nn.Parameter(stacked, requires_grad=parameters[0].requires_grad)
 
 
-def _take(table: Tensor, rows: Tensor) -> Tensor:
-    """Return rows (T, B, C) of a table (T, N, C) by their numbers (T * B,) when all trials stand below each other.
+def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+    """Return which tables each trial has (T,), and those that differ.
+
+    Trials of one split have the same rows. Kept once, these stay in a processor's cache.
+    """
+    kept: list[tuple[Tensor, ...]] = []
+    which = []
+    for own in tables:
+        same = (i for i, others in enumerate(kept) if all(map(torch.equal, own, others)))
+        which.append(next(same, len(kept)))
+        if which[-1] == len(kept):
+            kept.append(own)
+    return torch.tensor(which, device=tables[0][0].device), kept
+
+
+def _each_its_own(tables: Tensor, which: Tensor) -> Tensor:
+    """Return the table of each trial (T, N, C) from those that differ (D, N, C); a single one is not copied."""
+    return tables.expand(len(which), -1, -1) if len(tables) == 1 else tables.index_select(0, which)
+
+
+def _below_each_other(index: Tensor, table: Tensor, length: int) -> Tensor:
+    """Return the numbers (T * B,) of rows ``index`` (T, B) of the named tables when all stand below each other."""
+    return (index + length * table.unsqueeze(1)).flatten()
+
+
+def _take(tables: Tensor, rows: Tensor, trials: int) -> Tensor:
+    """Return rows (T, B, C) of tables (D, N, C) by their numbers (T * B,) when these stand below each other.
 
     Whole rows are copied, which is several times faster than to gather their elements.
     """
-    return table.flatten(0, 1).index_select(0, rows).view(len(table), -1, table.shape[-1])
+    return tables.flatten(0, 1).index_select(0, rows).view(trials, -1, tables.shape[-1])
 
 
 def _beside(vector: Tensor, parameter: Tensor) -> Tensor:

@@ -122,11 +122,11 @@ def _likeness(trial: Trial) -> tuple[Any, ...] | None:
     if trial.finished or not plain or own_network or not all(map(_stackable, parts)):
         return None
     settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
-    watched = None if trial.watched is None else trial.watched.shape
+    watched = [None if rows is None else rows.shape for rows in (trial.watched, trial.sets)]
     where = data.x.shape, data.candidates.shape, data.dtype, data.weight.device
     # A model that was fitted before may still hold tables of other settings or other data.
     learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
-    return type(method), settings, where, watched, learned, trial.state.epoch
+    return type(method), settings, where, *watched, learned, trial.state.epoch
 
 
 def _stackable(part: nn.Module) -> bool:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import SubprocessError
@@ -24,10 +24,8 @@ from oneof import __version__
 from oneof.bench.ledger import run_key
 from oneof.bench.problem import Problem
 from oneof.compute import resolve_device
-from oneof.data import PartialLabels
 from oneof.engine import Paused, Trial
 from oneof.methods import METHODS
-from oneof.metrics import approximated_accuracy, covering_rate
 from oneof.together import train_together
 
 _POINTS = 20  # of a curve: thousands of runs must fit a repository
@@ -94,20 +92,9 @@ def _prepare(job: Job, device: str, deadline: float | None) -> Trial:
         X_val=problem.validation.x,
         y_val=one_hot[problem.validation.y],
         X_watch=problem.test.x,
-        judge=partial(_judge, problem.validation, problem.test),
+        judge=problem.judge,
         pause=None if deadline is None else lambda: time.time() >= deadline,
     )
-
-
-def _judge(validation: PartialLabels, test: PartialLabels, probabilities: NDArray[Any]) -> dict[str, float]:
-    """Measure a model after an epoch by its probabilities of the validation rows and then of the test rows."""
-    n, predicted = len(validation), probabilities.argmax(1)
-    return {
-        "validation_accuracy": float((predicted[:n] == validation.y).mean()),
-        "approximated_accuracy": float(approximated_accuracy(probabilities[:n], validation.candidates).mean()),
-        "covering_rate": float(covering_rate(probabilities[:n], validation.candidates).mean()),
-        "test_accuracy": float((predicted[n:] == test.y).mean()),
-    }
 
 
 def _record(job: Job, trial: Trial, device: str) -> dict[str, Any]:
