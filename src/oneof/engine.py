@@ -353,7 +353,8 @@ def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Arra
     with evaluating(method.modules()), uncompiled(method.compile):
         blocks = torch.split(rows, ROWS_AT_ONCE, axis)
         scores = [method.class_scores(data.scaler.load(block, data.dtype)) for block in blocks]
-        return torch.cat(scores, -2).softmax(-1).cpu().numpy()
+        whole = scores[0] if len(scores) == 1 else torch.cat(scores, -2)
+        return whole.softmax(-1).cpu().numpy()
 
 
 def scored(probabilities: Array, sets: Array | None) -> dict[str, Array]:

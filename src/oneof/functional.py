@@ -222,7 +222,8 @@ def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0)
 def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Tensor]:
     """Weights alpha-hat - 1 and beta-hat - 1 of Eq. 11, scaled so that the two of a label sum to one."""
     share = (log_positive - log_negative).sigmoid_()
-    return share.nan_to_num(0.0), (1 - share).nan_to_num_(0.0)
+    rest = 1 - share
+    return share.nan_to_num_(0.0), rest.nan_to_num_(0.0)
 
 
 # --- Membership: what is merely frequent ------------------------------------------------------------------

@@ -57,7 +57,7 @@ class StackedSGD:
                 if parameter.grad is None:
                     continue
                 lr, decay = (_beside(group[name], parameter) for name in ("lr", "weight_decay"))
-                change = torch.addcmul(parameter.grad, decay, parameter)
+                change = parameter.grad.addcmul_(decay, parameter)  # in place: the gradient is forgotten anyway
                 buffer = self.buffers.get(parameter)
                 if buffer is None:
                     buffer = self.buffers[parameter] = change

@@ -13,7 +13,7 @@ from oneof.data import load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
 from oneof.data.generate import asks_annotator, generate
-from oneof.metrics import approximated_accuracy, covering_rate
+from oneof.metrics import approximated_accuracy
 
 _SUMMARY = ("mean_size", "one_label", "full", "certain_distractor", "sha256")
 _ANNOTATOR = ("annotator", "annotator_train_accuracy", "annotator_test_accuracy")
@@ -31,11 +31,11 @@ class Problem:
     def judge(self, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Measure models (...) by their probabilities (..., M, K) of validation rows and then of test rows."""
         validation, n, predicted = self.validation, len(self.validation), probabilities.argmax(-1)
-        known = probabilities[..., :n, :]
+        values = approximated_accuracy(probabilities[..., :n, :], validation.candidates)
         return {
             "validation_accuracy": (predicted[..., :n] == validation.y).mean(-1),
-            "approximated_accuracy": approximated_accuracy(known, validation.candidates).mean(-1),
-            "covering_rate": covering_rate(known, validation.candidates).mean(-1),
+            "approximated_accuracy": values.mean(-1),
+            "covering_rate": (values > 0).mean(-1),  # only a candidate is worth something
             "test_accuracy": (predicted[..., n:] == self.test.y).mean(-1),
         }
 
