@@ -173,6 +173,22 @@ def test_a_stack_takes_the_threads_of_its_models_and_gives_them_back():
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("owners", [(0, 0, 0), (0, 1, 0)])
+@pytest.mark.parametrize("name", ["idgp", "valen"])
+def test_trials_on_the_same_rows_end_as_alone(name, owners, courses):
+    """Such rows are kept once; sets that differ on the same rows are another table."""
+    models, given = trials(MEMBERS[name], 3, network="linear", precision="fp64")
+    given = [given[i] for i in owners]
+    other_sets = given[0] | {"y": given[0]["y"][::-1].copy()}
+    models.append(clone(models[0]))
+    given.append(other_sets)
+    references = alone(models, given)
+    oneof.fit_together(models, given)
+    assert courses == [("Stack", 4)]
+    for model, reference in zip(models, references, strict=True):
+        assert_close(model, reference)
+
+
 @every_method
 def test_a_trial_that_diverges_harms_no_other(method):
     models, given = trials(method, 3, network="linear")
