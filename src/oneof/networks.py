@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from oneof.convnets import LeNetBody, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
+from oneof.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -23,7 +23,7 @@ _MOST_COMPILATIONS = 256
 class Network(nn.Module):
     """``head(body(x))``; with ``bf16`` the arithmetic inside is bfloat16 and the outputs keep x's type.
 
-    With ``compiled`` the body goes through torch.compile.
+    With ``compiled`` the body goes through torch.compile, unless there are kernels for it, which are faster.
     """
 
     def __init__(self, body: nn.Module, head: nn.Module, bf16: bool = False, compiled: bool = False) -> None:
@@ -43,7 +43,9 @@ class Network(nn.Module):
         return out.to(x.dtype)
 
     def _body(self, x: Tensor) -> Tensor:
-        out: Tensor = compiled_call()(self.body, x) if self.compiled else self.body(x)
+        if self.compiled and not (isinstance(self.body, LeNetBody | Stages) and self.body.is_fused(x)):
+            return compiled_call()(self.body, x)
+        out: Tensor = self.body(x)
         return out
 
     @torch.no_grad()
