@@ -4,7 +4,7 @@ Random rows of real shapes, fixed seeds. One epoch warms up, the mean of the nex
 rows are judged after each. Sections are ``images`` (beside the conventional way and the authors' code),
 ``reference`` (that conventional way), ``tables`` (many small trials at once) and ``growth`` (of rows, classes and
 trials). Prints Markdown tables and writes a JSON file after every case, so that a killed run keeps what it has;
-``--show FILE`` prints the tables of such a file.
+``--show FILES`` prints the tables of such files as if they were one.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
     """Measure case by case, print the tables, write the file."""
     options = _options()
     if options.show is not None:
-        print(markdown(json.loads(options.show.read_text())))
+        print("\n\n".join(markdown([json.loads(path.read_text()) for path in options.show])))
         return
     record = _circumstances(options)
     begun = time.perf_counter()
@@ -43,7 +43,7 @@ def main() -> None:
         record["seconds_in_all"] = round(time.perf_counter() - begun)
         derive(record)
         _write(record, options.out)
-    print(markdown(record))
+    print("\n\n".join(markdown([record])))
     _write(record, options.out)
 
 
@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--methods", type=lambda words: words.split(","), help="some of them, as: idgp,cc (all)")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no case is begun")
     parser.add_argument("--share", type=float, default=1.0, help="of all rows, to try the command out (1)")
-    parser.add_argument("--show", type=Path, help="JSON file to print, without measuring")
+    parser.add_argument("--show", type=Path, nargs="+", help="JSON files to print, without measuring")
     options = parser.parse_args()
     options.sections = options.sections.split(",")
     if unknown := set(options.sections) - set(SECTIONS):

@@ -31,24 +31,20 @@ def derive(record: Row) -> None:
             row["slope"] = _slope(before, row)
 
 
-def markdown(record: Row) -> str:
-    """Return the tables of all sections."""
-    derive(record)
-    rows = record["rows"]
-    facts = [
-        record["device"],
-        f"{record['cores']} cores",
-        f"torch {record['torch']}",
-        f"commit {record['commit']}",
-    ]
-    parts = [f"`{record['command']}`: {', '.join(facts)}, {record.get('seconds_in_all', 0)} s in all."]
-    if record["not_begun"]:
-        parts.append(f"{record['not_begun']} cases were not begun within the budget.")
-    parts += [*_images(rows), *_tables(rows), *_growth(rows)]
+def markdown(records: list[Row]) -> Iterable[str]:
+    """Yield the tables of all sections."""
+    for record in records:
+        where = f"{record['device']}, {record['cores']} cores, torch {record['torch']}, commit {record['commit']}"
+        yield f"`{record['command']}`: {where}, {record.get('seconds_in_all', 0)} s in all."
+        if record["not_begun"]:
+            yield f"{record['not_begun']} cases were not begun within the budget."
+    rows = [row for record in records for row in record["rows"]]
+    derive({**records[0], "rows": rows})
+    yield from (*_images(rows), *_tables(rows), *_growth(rows))
     failed = [[r["section"], r["problem"], r["method"], r["form"], r["error"]] for r in rows if "error" in r]
     if failed:
-        parts += ["### What could not be measured", _grid(["section", "problem", "method", "form", "why"], failed)]
-    return "\n\n".join(parts)
+        yield "### What could not be measured"
+        yield _grid(["section", "problem", "method", "form", "why"], failed)
 
 
 # --- sections ---------------------------------------------------------------------------------------------
