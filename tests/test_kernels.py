@@ -1,12 +1,13 @@
 """Fused layers give what the layers as written give, up to the rounding of bfloat16."""
 
+import re
 from copy import deepcopy
 from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import oneof
 from oneof import fused, kernels
@@ -46,6 +47,35 @@ def test_the_kernels_are_part_of_the_package():
     folder = files("oneof").joinpath("cuda")
     assert {"common.cu", "first.cu", "residual.cu", "lenet.cu"} <= {each.name for each in folder.iterdir()}
     assert kernels._source("lenet").startswith(kernels._source("common"))
+
+
+@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+def test_kernels_are_launched_with_what_they_take(name, shape, monkeypatch):
+    launched = {}
+
+    def launch(kernel, blocks, *arguments, threads=256):
+        launched[kernel] = [Tensor if isinstance(each, Tensor) else type(each) for each in arguments]
+
+    monkeypatch.setattr(fused, "applies", lambda x: True)
+    monkeypatch.setattr(kernels, "_launch", launch)
+    monkeypatch.setattr(kernels, "_processors", lambda device: 4)
+    network = build(name, shape, 5, bf16=True).to(memory_format=torch.channels_last)
+    network(torch.randn(6, *shape)).sum().backward()
+    assert all(p.grad.shape == p.shape for p in network.parameters())
+    with torch.no_grad():
+        assert network.eval()(torch.randn(6, *shape)).shape == (6, 5)
+    assert launched
+    for kernel, given in launched.items():
+        file, called = kernel.split(": ")
+        base, _, template = called.rstrip(">").partition("<")
+        pattern = rf"(?:template <([^>]*)>\s+|extern \"C\" )__global__[^(]*\([^)]*\)\s+{base}\(([^)]*)\)"
+        templates, parameters = re.search(pattern, kernels._source(file)).groups()
+        assert len(template.split(",")) == len((templates or "").split(",")), kernel
+        kinds = [
+            Tensor if "*" in each else {"int": int, "double": float}[each.split()[0]]
+            for each in parameters.split(",")
+        ]
+        assert kinds == given, kernel
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------

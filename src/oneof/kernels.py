@@ -15,15 +15,13 @@ from torch import Tensor
 
 CHANNELS = (16, 32, 64)  # for which there are convolutions
 
-PLAIN, ACTIVATED, CORRECTED = range(3)
-STATISTICS, ACTIVATION_GRADIENT, AS_IT_IS, ADDED = range(4)
-NONE, IDENTITY, NORMALISED = range(3)
-
 _THREADS = 256
 _GRADIENT_THREADS = 192
 _SUMMERS = 1024
 _SIZE = 3  # of a filter
 _PIXELS_BY_CHANNELS = 4096  # of a tile
+
+_threads = local()
 
 Pair = tuple[Tensor, Tensor]
 Triple = tuple[Tensor, Tensor, Tensor]
@@ -46,9 +44,6 @@ def tile_of(shape: torch.Size) -> Tile | None:
     if rows == 0 or pixels % (rows * width) or height % rows:
         return None
     return Tile(height, width, rows, pixels // (rows * width))
-
-
-_threads = local()
 
 
 @cache
@@ -119,9 +114,9 @@ def arrange(weight: Tensor) -> Tensor:
 
 def convolve(x: Tensor, activation: Pair | None, weights: Tensor) -> Pair:
     """Return raw outputs y for x, or for ``relu(scale x + shift)``, and parts of the sums of y and y^2."""
-    read = PLAIN if activation is None else ACTIVATED
+    read = "PLAIN" if activation is None else "ACTIVATED"
     vectors = None if activation is None else (activation[0], *activation)
-    return _convolve(x, x, vectors, weights, read, STATISTICS, x, None)
+    return _convolve(x, x, vectors, weights, read, "STATISTICS", x, None)
 
 
 def input_gradient(
@@ -139,10 +134,10 @@ def input_gradient(
     shift``. Without one x may have had another use; ``more`` is the gradient from there.
     """
     if activation is not None:
-        return _convolve(d, y, correction, weights, CORRECTED, ACTIVATION_GRADIENT, x, activation)
+        return _convolve(d, y, correction, weights, "CORRECTED", "ACTIVATION_GRADIENT", x, activation)
     if more is not None:
-        return _convolve(d, y, correction, weights, CORRECTED, ADDED, more, None)
-    return _convolve(d, y, correction, weights, CORRECTED, AS_IT_IS, x, None)
+        return _convolve(d, y, correction, weights, "CORRECTED", "ADDED", more, None)
+    return _convolve(d, y, correction, weights, "CORRECTED", "AS_IT_IS", x, None)
 
 
 def _convolve(
@@ -150,31 +145,20 @@ def _convolve(
     second: Tensor,
     vectors: Triple | None,
     weights: Tensor,
-    read: int,
-    write: int,
+    read: str,
+    write: str,
     before: Tensor,
     activation: Pair | None,
 ) -> Pair:
+    """Convolve what is read of ``first``; see the kernel for the ways to read and write."""
     channels = first.shape[1]
     tile = tile_of(first.shape)
     assert tile is not None
     out, blocks = torch.empty_like(first), _blocks(first, tile, 3 if channels == 16 else 2)
     sums = torch.empty(blocks, 2, channels, device=first.device)
-    _launch(
-        f"residual: convolve<{channels},{channels},{_numbers(*tile, _SIZE, read, write)}>",
-        blocks,
-        *(
-            first,
-            second,
-            *(vectors or (sums, sums, sums)),
-            weights,
-            out,
-            before,
-            *(activation or (sums, sums)),
-            sums,
-            len(first),
-        ),
-    )
+    vectors, activation = vectors or (sums, sums, sums), activation or (sums, sums)
+    name = f"residual: convolve<{_listed(channels, channels, *tile, _SIZE, read, write)}>"
+    _launch(name, blocks, first, second, *vectors, weights, out, before, *activation, sums, len(first))
     return out, sums
 
 
@@ -186,13 +170,10 @@ def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, co
     assert tile is not None
     blocks = max(1, _blocks(x, tile, 2) * part // channels)
     parts = torch.empty(blocks, channels, _SIZE, _SIZE, channels, device=x.device)
-    read = PLAIN if activation is None else ACTIVATED
-    _launch(
-        f"residual: weight_gradient<{_numbers(channels, part, channels, *tile, read)}>",
-        (blocks, channels // part),
-        *(x, *(activation or correction[:2]), d, y, *correction, parts, len(x)),
-        threads=_GRADIENT_THREADS,
-    )
+    name = _listed(channels, part, channels, *tile, "PLAIN" if activation is None else "ACTIVATED")
+    arguments = (x, *(activation or correction[:2]), d, y, *correction, parts, len(x))
+    grid = (blocks, channels // part)
+    _launch(f"residual: weight_gradient<{name}>", grid, *arguments, threads=_GRADIENT_THREADS)
     return add_up(parts).permute(0, 3, 1, 2)
 
 
@@ -253,7 +234,7 @@ def merge_gradient(d: Tensor, out: Tensor, y: Tensor, z: Tensor | None, normalis
     """Return the gradient g of either summand, d where ``out`` is not zero, and sums (3, C) of g y, g and g z."""
     g = torch.empty_like(y)
     sums = torch.empty(_blocks_for_octets(y), 3, y.shape[1], device=y.device)
-    shortcut = NORMALISED if normalised else IDENTITY
+    shortcut = "NORMALISED" if normalised else "IDENTITY"
     arguments = (d, out, y, y if z is None else z, g, sums, y.numel() // 8)
     _launch(f"residual: merge_gradient<{y.shape[1]},{shortcut}>", len(sums), *arguments)
     return g, add_up(sums)
@@ -284,7 +265,7 @@ class First(NamedTuple):
         return ceil(self.filters / 8) * 8
 
     def __str__(self) -> str:
-        return _numbers(*map(int, self))
+        return _listed(*map(int, self))
 
 
 FIRST_LAYERS = (First(1, 28, 5, 20, True), First(3, 32, 3, 16, False))  # those of LeNet and ResNet-32
@@ -356,15 +337,15 @@ def _blocks_for_images(x: Tensor) -> int:
     return min(ceil(len(x) / 2), 2 * _processors(x.device))
 
 
-def _shortcut(z: Tensor | None, z_activation: Pair | None) -> int:
+def _shortcut(z: Tensor | None, z_activation: Pair | None) -> str:
     if z is None:
-        return NONE
-    return IDENTITY if z_activation is None else NORMALISED
+        return "NONE"
+    return "IDENTITY" if z_activation is None else "NORMALISED"
 
 
 def _blocks_for_octets(y: Tensor) -> int:
     return min(ceil(y.numel() / 8 / _THREADS), 4 * _processors(y.device))
 
 
-def _numbers(*values: int) -> str:
+def _listed(*values: int | str) -> str:
     return ",".join(map(str, values))

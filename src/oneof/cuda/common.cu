@@ -79,10 +79,12 @@ struct Sums {
 // c (16, 8) += a (16, 16) b (16, 8)
 __device__ __forceinline__ void multiply(float (&c)[4], const uint4& a, u32 b0, u32 b1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
+
+// --- small sums ------------------------------------------------------------------------------------------------------
 
 // Sums (blocks, 2, C) of y and y^2 over pixels.
 template <int C>
@@ -97,11 +99,9 @@ __global__ void __launch_bounds__(THREADS) statistics(const uint4* y, float* sum
     total.template write<C>(shared, sums + blockIdx.x * 2 * C);
 }
 
-// --- small sums ------------------------------------------------------------------------------------------------------
-
 constexpr int SUMMERS = 1024;  // threads, one warp for each column in the end
 
-// Sum over parts (count, width) of the column that this thread's lane names; -1 names none. Valid in the lane's warp.
+// Sum over parts (count, width) of the column that this thread's lane names, the same in all warps; -1 names none.
 __device__ __forceinline__ double add_up(const float* parts, int count, int width, int column) {
     __shared__ double shared[32][33];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
