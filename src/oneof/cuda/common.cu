@@ -1,12 +1,13 @@
-// What the kernels have in common. Images are bfloat16, (pixels, channels) in memory; a thread reads eight channels of a
-// pixel at once, always the same eight. All sums have a fixed order: the same inputs give the same bits.
+// What the kernels have in common. Images are bfloat16, (pixels, channels) in memory; a thread reads eight
+// channels of a pixel at once, always the same eight. All sums have a fixed order: the same inputs give the same
+// bits.
 
 typedef unsigned int u32;
 
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 
-// --- eight channels of a pixel ---------------------------------------------------------------------------------------
+// --- eight channels of a pixel ---------------------------------------------------------------------------
 
 struct Octet {
     float v[8];
@@ -38,7 +39,7 @@ __device__ __forceinline__ Octet channels(const float* vector, int chunk) {
     return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
 }
 
-// --- sums over pixels, channel by channel ----------------------------------------------------------------------------
+// --- sums over pixels, channel by channel ----------------------------------------------------------------
 
 template <int SUMS>
 struct Sums {
@@ -74,7 +75,7 @@ struct Sums {
     }
 };
 
-// --- tensor cores ----------------------------------------------------------------------------------------------------
+// --- tensor cores ----------------------------------------------------------------------------------------
 
 // c (16, 8) += a (16, 16) b (16, 8)
 __device__ __forceinline__ void multiply(float (&c)[4], const uint4& a, u32 b0, u32 b1) {
@@ -84,7 +85,7 @@ __device__ __forceinline__ void multiply(float (&c)[4], const uint4& a, u32 b0, 
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-// --- small sums ------------------------------------------------------------------------------------------------------
+// --- small sums ------------------------------------------------------------------------------------------
 
 // Sums (blocks, 2, C) of y and y^2 over pixels.
 template <int C>
@@ -118,19 +119,20 @@ __device__ __forceinline__ double add_up(const float* parts, int count, int widt
     return shared[0][lane];
 }
 
-extern "C" __global__ void __launch_bounds__(SUMMERS) add_up_parts(const float* parts, float* out, int count, int width) {
+extern "C" __global__ void __launch_bounds__(SUMMERS)
+    add_up_parts(const float* parts, float* out, int count, int width) {
     const int i = blockIdx.x * 32 + threadIdx.x % 32;
     const double total = add_up(parts, count, width, i < width ? i : -1);
     if (threadIdx.x < 32 && i < width) out[i] = (float)total;
 }
 
-// Scale and shift of batch normalisation from parts (count, 2, width): sums of y and y^2 over n pixels; its running
-// averages. Vectors have width entries, of which those beyond C channels are zero.
-// A block has 16 channels, and its lanes the sums of y, then those of y^2.
+// Scale and shift of batch normalisation from parts (count, 2, width): sums of y and y^2 over n pixels; its
+// running averages. Vectors have width entries, of which those beyond C channels are zero. A block has 16
+// channels, and its lanes the sums of y, then those of y^2.
 extern "C" __global__ void __launch_bounds__(SUMMERS)
-    normalisation(const float* parts, int count, int n, int C, int width, const float* gamma, const float* beta, double eps,
-                  double momentum, int track, float* running_mean, float* running_var, long long* batches, float* scale,
-                  float* shift, float* mean, float* deviation) {
+    normalisation(const float* parts, int count, int n, int C, int width, const float* gamma, const float* beta,
+                  double eps, double momentum, int track, float* running_mean, float* running_var,
+                  long long* batches, float* scale, float* shift, float* mean, float* deviation) {
     const int lane = threadIdx.x % 32, c = blockIdx.x * 16 + lane % 16;
     const double sum = add_up(parts, count, 2 * width, c < C ? lane / 16 * width + c : -1);
     const double squares = __shfl_xor_sync(~0u, sum, 16);
@@ -151,10 +153,11 @@ extern "C" __global__ void __launch_bounds__(SUMMERS)
     }
 }
 
-// The gradient of y from d, that of scale y + shift: s d + p y + q, as scale and shift are made of y too; and gamma's.
+// The gradient of y from d, that of scale y + shift: s d + p y + q, as scale and shift are made of y too; and
+// gamma's.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    correction(const float* d_scale, const float* d_shift, const float* gamma, const float* mean, const float* deviation,
-               int n, int C, int width, float* s, float* p, float* q, float* d_gamma) {
+    correction(const float* d_scale, const float* d_shift, const float* gamma, const float* mean,
+               const float* deviation, int n, int C, int width, float* s, float* p, float* q, float* d_gamma) {
     const int c = blockIdx.x * THREADS + threadIdx.x;
     if (c >= width) return;
     if (c >= C) {

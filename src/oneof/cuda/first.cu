@@ -1,9 +1,10 @@
-// The first layer of a network: relu(pool(normalise(convolve(x)))), or without the pooling, for images of few channels.
+// The first layer of a network: relu(pool(normalise(convolve(x)))), or without the pooling, for images of few
+// channels.
 //
-// So few inputs make convolutions so cheap that their outputs y are never stored but computed anew where they are needed.
-// A warp takes eight windows of 2 x 2 pixels at once: rows of the first tile of 16 pixels are their upper left and upper
-// right pixels, those of the second the lower ones, so that a thread has all four pixels of a window. The inputs of a
-// filter, k = (row, column, channel), are padded to 32, and the first beyond them is one.
+// So few inputs make convolutions so cheap that their outputs y are never stored but computed anew where they are
+// needed. A warp takes eight windows of 2 x 2 pixels at once: rows of the first tile of 16 pixels are their upper
+// left and upper right pixels, those of the second the lower ones, so that a thread has all four pixels of a
+// window. The inputs of a filter, k = (row, column, channel), are padded to 32, and the first beyond them is one.
 
 enum Want { SUMS, OUTPUTS, GRADIENTS };
 
@@ -11,7 +12,9 @@ typedef unsigned short bf16;
 
 constexpr int IMAGES = 2;  // of a block at a time
 
-__device__ __forceinline__ u32 pair(bf16 low, bf16 high) { return low | (u32)high << 16; }
+__device__ __forceinline__ u32 pair(bf16 low, bf16 high) {
+    return low | (u32)high << 16;
+}
 
 __device__ __forceinline__ u32 transposed(u32 matrix) {
     u32 out;
@@ -22,9 +25,11 @@ __device__ __forceinline__ u32 transposed(u32 matrix) {
 // FILTERS filters of SIZE x SIZE on images of SIDE x SIDE pixels.
 template <int CHANNELS, int SIDE_, int SIZE, int FILTERS_, bool POOLED_>
 struct Layer {
-    static constexpr int SIDE = SIDE_, FILTERS = FILTERS_, INPUTS = SIZE * SIZE * CHANNELS, N_TILES = (FILTERS + 7) / 8;
+    static constexpr int SIDE = SIDE_, FILTERS = FILTERS_, INPUTS = SIZE * SIZE * CHANNELS,
+                         N_TILES = (FILTERS + 7) / 8;
     static constexpr bool POOLED = POOLED_;
-    static constexpr int STORED = N_TILES * 8, BORDER = SIZE / 2, ROW = (SIDE + 2 * BORDER) * CHANNELS, RIGHT = CHANNELS;
+    static constexpr int STORED = N_TILES * 8, BORDER = SIZE / 2, ROW = (SIDE + 2 * BORDER) * CHANNELS,
+                         RIGHT = CHANNELS;
     static constexpr int IMAGE = (SIDE + 2 * BORDER) * ROW, HALF = SIDE / 2, WINDOWS = HALF * HALF;
     static constexpr int VALUES = SIDE * SIDE * CHANNELS, FOR_SUMS = 2 * STORED;
 
@@ -77,9 +82,9 @@ __device__ __forceinline__ void write_sum(float (&values)[VALUES], float* shared
         for (int i = 0; i < VALUES; i++) out[i * 32 + lane] = values[i];
 }
 
-// SUMS: sums (blocks, 2, STORED) of y and y^2. OUTPUTS: out (pixels, STORED). GRADIENTS: from d of out, with g that of
-// scale y + shift, sums (blocks, FOR_SUMS + 64 * 32): of g y and g; then, as lanes hold them, of g times the inputs of
-// the filters, and of these inputs times each other.
+// SUMS: sums (blocks, 2, STORED) of y and y^2. OUTPUTS: out (pixels, STORED). GRADIENTS: from d of out, with g
+// that of scale y + shift, sums (blocks, FOR_SUMS + 64 * 32): of g y and g; then, as lanes hold them, of g times
+// the inputs of the filters, and of these inputs times each other.
 template <int CHANNELS, int SIDE, int SIZE, int FILTERS, bool POOLED, int WANT>
 __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
     first_layer(const float4* x, const float* weight, int stride_n, int stride_c, int stride_y, int stride_x,
@@ -102,8 +107,9 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
 #pragma unroll
             for (int n = 0; n < N_TILES; n++) {
                 const int f = n * 8 + row;
-                weights[depth][n][half] = pack(f < FILTERS && k < L::INPUTS ? weight[filters.at(f, k)] : 0.f,
-                                               f < FILTERS && k + 1 < L::INPUTS ? weight[filters.at(f, k + 1)] : 0.f);
+                weights[depth][n][half] =
+                    pack(f < FILTERS && k < L::INPUTS ? weight[filters.at(f, k)] : 0.f,
+                         f < FILTERS && k + 1 < L::INPUTS ? weight[filters.at(f, k + 1)] : 0.f);
             }
         }
     float scales[N_TILES][2] = {}, offsets[N_TILES][2] = {};
@@ -111,17 +117,20 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
 #pragma unroll
         for (int n = 0; n < N_TILES; n++)
 #pragma unroll
-            for (int e = 0; e < 2; e++) scales[n][e] = scale[n * 8 + pair_of + e], offsets[n][e] = shift[n * 8 + pair_of + e];
+            for (int e = 0; e < 2; e++)
+                scales[n][e] = scale[n * 8 + pair_of + e], offsets[n][e] = shift[n * 8 + pair_of + e];
 #pragma unroll
     for (int j = 0; j < 4; j++) shifts_across[j] = L::shift(j * 8 + row);
 
-    float totals[2 * N_TILES * 2] = {}, products[64] = {};  // of filters' gradients and inputs, of inputs and inputs
+    float totals[2 * N_TILES * 2] = {},
+                               products[64] = {};  // of filters' gradients and inputs, of inputs and inputs
     for (int i = threadIdx.x; i < IMAGES * L::IMAGE; i += THREADS) pixels[i] = 0;
 
     for (int first = blockIdx.x * IMAGES; first < images; first += gridDim.x * IMAGES) {
         __syncthreads();
         for (int i = threadIdx.x; i < IMAGES * L::VALUES / 4; i += THREADS) {
-            const int image = i / (L::VALUES / 4), y = i * 4 % L::VALUES / (SIDE * CHANNELS), at = i * 4 % (SIDE * CHANNELS);
+            const int image = i / (L::VALUES / 4), y = i * 4 % L::VALUES / (SIDE * CHANNELS),
+                      at = i * 4 % (SIDE * CHANNELS);
             const float4 v = first + image < images ? x[first * (L::VALUES / 4) + i] : make_float4(0, 0, 0, 0);
             bf16* to = pixels + image * L::IMAGE + (y + L::BORDER) * L::ROW + L::BORDER * CHANNELS + at;
             const u32 low = pack(v.x, v.y), high = pack(v.z, v.w);
@@ -170,7 +179,8 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
                     const float values[4] = {y[0][n][e], y[0][n][2 + e], y[1][n][e], y[1][n][2 + e]};
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
-                        if (WANT == SUMS) totals[n * 2 + e] += values[i], totals[(N_TILES + n) * 2 + e] += values[i] * values[i];
+                        if (WANT == SUMS)
+                            totals[n * 2 + e] += values[i], totals[(N_TILES + n) * 2 + e] += values[i] * values[i];
                         result[i][e] = values[i] * scales[n][e] + offsets[n][e];
                     }
                     if (POOLED) {  // the gradient goes to the first of the largest
@@ -198,7 +208,8 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
                     for (int i = 0; i < 4; i++) gradients[i / 2][i % 2][n] = transposed(pack(g[i][0], g[i][1]));
             }
             if (WANT == GRADIENTS) {
-                const bf16* starts[2] = {pixels + L::start(group * 8 + pair_of), pixels + L::start(group * 8 + pair_of + 1)};
+                const bf16* starts[2] = {pixels + L::start(group * 8 + pair_of),
+                                         pixels + L::start(group * 8 + pair_of + 1)};
 #pragma unroll
                 for (int below = 0; below < 2; below++) {
                     u32 across[4][2];  // inputs: of 8 pixels and 8 of a filter's inputs each
@@ -214,13 +225,15 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
                     for (int m = 0; m < 2; m++) {
                         const u32 none = 0, *upper = gradients[below][0], *lower = gradients[below][1];
                         const bool second = 2 * m + 1 < N_TILES;
-                        const uint4 of_filters = make_uint4(upper[2 * m % N_TILES], second ? upper[(2 * m + 1) % N_TILES] : none,
-                                                            lower[2 * m % N_TILES], second ? lower[(2 * m + 1) % N_TILES] : none);
-                        const uint4 of_inputs = make_uint4(across[2 * m][0], across[2 * m + 1][0], across[2 * m][1], across[2 * m + 1][1]);
+                        const uint4 of_filters =
+                            make_uint4(upper[2 * m % N_TILES], second ? upper[(2 * m + 1) % N_TILES] : none,
+                                       lower[2 * m % N_TILES], second ? lower[(2 * m + 1) % N_TILES] : none);
+                        const uint4 of_inputs = make_uint4(across[2 * m][0], across[2 * m + 1][0],
+                                                           across[2 * m][1], across[2 * m + 1][1]);
 #pragma unroll
                         for (int j = 0; j < 4; j++) {
-                            float(&filter_products)[4] = *(float(*)[4])(products + (m * 4 + j) * 4);
-                            float(&input_products)[4] = *(float(*)[4])(products + 32 + (m * 4 + j) * 4);
+                            float (&filter_products)[4] = *(float (*)[4])(products + (m * 4 + j) * 4);
+                            float (&input_products)[4] = *(float (*)[4])(products + 32 + (m * 4 + j) * 4);
                             if (2 * m < N_TILES) multiply(filter_products, of_filters, across[j][0], across[j][1]);
                             multiply(input_products, of_inputs, across[j][0], across[j][1]);
                         }
@@ -247,16 +260,17 @@ __global__ void __launch_bounds__(THREADS, WANT == GRADIENTS ? 1 : 2)
     if (WANT == GRADIENTS) write_sum(products, shared, sums + blockIdx.x * width + L::FOR_SUMS);
 }
 
-// The weights' gradient, sum over pixels of (s g + p y + q) x, from the sums above: y is made of the inputs, so that
-// products of inputs with each other say all about it.
+// The weights' gradient, sum over pixels of (s g + p y + q) x, from the sums above: y is made of the inputs, so
+// that products of inputs with each other say all about it.
 template <int CHANNELS, int SIDE, int SIZE, int FILTERS, bool POOLED>
 __global__ void __launch_bounds__(THREADS)
-    first_weight_gradient(const float* sums, const float* weight, int stride_n, int stride_c, int stride_y, int stride_x,
-                          const float* s, const float* p, const float* q, float* out) {
+    first_weight_gradient(const float* sums, const float* weight, int stride_n, int stride_c, int stride_y,
+                          int stride_x, const float* s, const float* p, const float* q, float* out) {
     using L = Layer<CHANNELS, SIDE, SIZE, FILTERS, POOLED>;
     const Filters<CHANNELS, SIZE> filters = {stride_n, stride_c, stride_y, stride_x};
     const float *of_filters = sums + L::FOR_SUMS, *of_inputs = of_filters + 32 * 32;
-    const auto value = [](const float* of, int r, int c) {  // rows 8..15 of a tile of 16 x 8 are in a lane's last values
+    const auto value = [](const float* of, int r,
+                          int c) {  // rows 8..15 of a tile of 16 x 8 are in a lane's last values
         return of[(((r / 16 * 4 + c / 8) * 4) + r % 16 / 8 * 2 + c % 2) * 32 + r % 8 * 4 + c % 8 / 2];
     };
     for (int i = threadIdx.x; i < FILTERS * L::INPUTS; i += THREADS) {
@@ -266,6 +280,7 @@ __global__ void __launch_bounds__(THREADS)
             const float rounded = __uint_as_float(pack(0.f, weight[filters.at(f, other)]) & 0xffff0000u);
             through_y += value(of_inputs, k, other) * rounded;
         }
-        out[filters.at(f, k)] = s[f] * value(of_filters, f, k) + p[f] * through_y + q[f] * value(of_inputs, k, L::INPUTS);
+        out[filters.at(f, k)] =
+            s[f] * value(of_filters, f, k) + p[f] * through_y + q[f] * value(of_inputs, k, L::INPUTS);
     }
 }

@@ -4,7 +4,8 @@
 
 typedef unsigned short bf16;
 
-constexpr int PLANES = 50, WIDE = 64, SIDE = 14, PIXELS = SIDE * SIDE, POOLED = 7, FEATURES = PLANES * POOLED * POOLED;
+constexpr int PLANES = 50, WIDE = 64, SIDE = 14, PIXELS = SIDE * SIDE, POOLED = 7,
+              FEATURES = PLANES * POOLED * POOLED;
 
 enum Gradient { OF_VECTORS, OF_Y };
 
@@ -14,10 +15,12 @@ struct Window {
     float largest[8], of_best[8];
     int best[8];
 
-    __device__ __forceinline__ Window(const uint4* image, int window, int chunk, const Octet& scale, const Octet& shift) {
+    __device__ __forceinline__ Window(const uint4* image, int window, int chunk, const Octet& scale,
+                                      const Octet& shift) {
         const int y = window / POOLED * 2, x = window % POOLED * 2;
 #pragma unroll
-        for (int i = 0; i < 4; i++) values[i] = unpack(__ldg(image + ((y + i / 2) * SIDE + x + i % 2) * (WIDE / 8) + chunk));
+        for (int i = 0; i < 4; i++)
+            values[i] = unpack(__ldg(image + ((y + i / 2) * SIDE + x + i % 2) * (WIDE / 8) + chunk));
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             largest[j] = values[0].v[j] * scale.v[j] + shift.v[j], of_best[j] = values[0].v[j], best[j] = 0;
@@ -45,15 +48,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     features[(chunk * 8 + j) * POOLED * POOLED + i] = pack(fmaxf(window.largest[j], 0.f), 0.f);
         }
         __syncthreads();
-        for (int i = threadIdx.x; i < FEATURES / 2; i += THREADS) out[image * (FEATURES / 2) + i] = ((u32*)features)[i];
+        for (int i = threadIdx.x; i < FEATURES / 2; i += THREADS)
+            out[image * (FEATURES / 2) + i] = ((u32*)features)[i];
     }
 }
 
 // From d of the features: sums (blocks, 2, WIDE) of g y and g, with g that of scale y + shift; or s g + p y + q.
 template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS)
-    second_gradient(const u32* d, const uint4* y, const float* scale, const float* shift, const float* s, const float* p,
-                    const float* q, uint4* out, float* sums, int images) {
+    second_gradient(const u32* d, const uint4* y, const float* scale, const float* shift, const float* s,
+                    const float* p, const float* q, uint4* out, float* sums, int images) {
     __shared__ bf16 features[FEATURES];
     __shared__ float shared[WARPS * 2 * WIDE];
     const int chunk = threadIdx.x % (WIDE / 8);
@@ -63,7 +67,8 @@ __global__ void __launch_bounds__(THREADS)
     Sums<2> total;
     for (int image = blockIdx.x; image < images; image += gridDim.x) {
         __syncthreads();
-        for (int i = threadIdx.x; i < FEATURES / 2; i += THREADS) ((u32*)features)[i] = d[image * (FEATURES / 2) + i];
+        for (int i = threadIdx.x; i < FEATURES / 2; i += THREADS)
+            ((u32*)features)[i] = d[image * (FEATURES / 2) + i];
         __syncthreads();
         for (int i = threadIdx.x / (WIDE / 8); i < POOLED * POOLED; i += THREADS / (WIDE / 8)) {
             const Window window(y + image * PIXELS * (WIDE / 8), i, chunk, scale_own, shift_own);
@@ -71,7 +76,8 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int j = 0; j < 8; j++) {
                 const bool through = chunk * 8 + j < PLANES && window.largest[j] > 0.f;
-                g.v[j] = through ? __uint_as_float((u32)features[(chunk * 8 + j) * POOLED * POOLED + i] << 16) : 0.f;
+                g.v[j] =
+                    through ? __uint_as_float((u32)features[(chunk * 8 + j) * POOLED * POOLED + i] << 16) : 0.f;
                 if (GRADIENT == OF_VECTORS) total.v[0][j] += g.v[j] * window.of_best[j], total.v[1][j] += g.v[j];
             }
             if (GRADIENT == OF_Y)
@@ -80,7 +86,8 @@ __global__ void __launch_bounds__(THREADS)
                     Octet o;
 #pragma unroll
                     for (int j = 0; j < 8; j++)
-                        o.v[j] = (window.best[j] == k ? s_own.v[j] * g.v[j] : 0.f) + p_own.v[j] * window.values[k].v[j] + q_own.v[j];
+                        o.v[j] = (window.best[j] == k ? s_own.v[j] * g.v[j] : 0.f) +
+                                 p_own.v[j] * window.values[k].v[j] + q_own.v[j];
                     const int pixel = (i / POOLED * 2 + k / 2) * SIDE + i % POOLED * 2 + k % 2;
                     out[(image * PIXELS + pixel) * (WIDE / 8) + chunk] = pack(o);
                 }

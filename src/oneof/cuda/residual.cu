@@ -1,9 +1,10 @@
 // Blocks of residual networks: convolutions of 3 x 3 with as many outputs as inputs, and what stands around them.
 //
-// A layer normalise(convolve(x)) needs the whole batch before it can normalise. So a convolution gives its raw outputs
-// y and, from sums collected on the way, a scale and a shift for every channel; "scale y + shift", and what follows it,
-// is computed where it is read. A block of threads works on tiles of whole rows: it reads a tile once, with its border,
-// into shared memory, where every shift of a filter finds it, and multiplies on tensor cores.
+// A layer normalise(convolve(x)) needs the whole batch before it can normalise. So a convolution gives its raw
+// outputs y and, from sums collected on the way, a scale and a shift for every channel; "scale y + shift", and
+// what follows it, is computed where it is read. A block of threads works on tiles of whole rows: it reads a tile
+// once, with its border, into shared memory, where every shift of a filter finds it, and multiplies on tensor
+// cores.
 
 enum Read { PLAIN, ACTIVATED, CORRECTED };                        // x; relu(p x + q); a gradient s d + p y + q
 enum Write { STATISTICS, ACTIVATION_GRADIENT, AS_IT_IS, ADDED };  // what is made of a convolution's outputs
@@ -32,7 +33,7 @@ struct Source {
     }
 };
 
-// --- tiles in shared memory ------------------------------------------------------------------------------------------
+// --- tiles in shared memory ------------------------------------------------------------------------------
 
 // Byte where eight channels of a slot stand: so that eight slots in a row lie in different banks.
 template <int C>
@@ -40,19 +41,25 @@ __device__ __forceinline__ int at(int slot, int chunk) {
     return slot * C * 2 + ((chunk ^ (slot / (64 / C) & (C / 8 - 1))) << 4);
 }
 
-__device__ __forceinline__ u32 address(const void* shared) { return (u32)__cvta_generic_to_shared(shared); }
+__device__ __forceinline__ u32 address(const void* shared) {
+    return (u32)__cvta_generic_to_shared(shared);
+}
 
 __device__ __forceinline__ uint4 load_matrices(u32 address) {
     uint4 m;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w) : "r"(address) : "memory");
+                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
+                 : "r"(address)
+                 : "memory");
     return m;
 }
 
 __device__ __forceinline__ uint4 load_transposed(u32 address) {
     uint4 m;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w) : "r"(address) : "memory");
+                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
+                 : "r"(address)
+                 : "memory");
     return m;
 }
 
@@ -69,8 +76,8 @@ struct Tile {
     }
 };
 
-// A tile on its way from memory: C of ALL channels, from the octet first_chunk on. Where a thread's octets stand, seen
-// from the tile's first pixel, is the same for all tiles.
+// A tile on its way from memory: C of ALL channels, from the octet first_chunk on. Where a thread's octets stand,
+// seen from the tile's first pixel, is the same for all tiles.
 template <typename T, int C, int ALL, int READ, int THREADS>
 struct Window {
     static constexpr int LOADS = (T::SLOTS * (C / 8) + THREADS - 1) / THREADS, NOWHERE = -(1 << 20);
@@ -89,7 +96,8 @@ struct Window {
         }
     }
 
-    __device__ __forceinline__ void fetch(const uint4* first, const uint4* second, int tile, int images, int first_chunk) {
+    __device__ __forceinline__ void fetch(const uint4* first, const uint4* second, int tile, int images,
+                                          int first_chunk) {
         const int base = tile * T::PIXELS * (ALL / 8) + first_chunk, row = tile % T::PER_IMAGE * T::TILE_ROWS;
         const int end = images * T::IMAGE_HEIGHT * T::IMAGE_WIDTH * (ALL / 8);
         inside = 0;
@@ -112,15 +120,16 @@ struct Window {
         for (int i = 0; i < LOADS; i++) {
             const int slot = (i * THREADS + threadIdx.x) / (C / 8);
             const uint4 value = sources[i].value(own[0], own[1], own[2], inside >> i & 1);
-            if ((i + 1) * THREADS <= T::SLOTS * (C / 8) || slot < T::SLOTS) *(uint4*)(shared + at<C>(slot, chunk)) = value;
+            if ((i + 1) * THREADS <= T::SLOTS * (C / 8) || slot < T::SLOTS)
+                *(uint4*)(shared + at<C>(slot, chunk)) = value;
         }
     }
 };
 
-// --- convolution -----------------------------------------------------------------------------------------------------
+// --- convolution -----------------------------------------------------------------------------------------
 
-// Weights as lanes of a warp need them: out[direction, tap, depth, group, lane] for 16 inputs (depth) and 16 outputs
-// (group); direction 1 is that of the gradient: outputs for inputs, turned by half a revolution.
+// Weights as lanes of a warp need them: out[direction, tap, depth, group, lane] for 16 inputs (depth) and 16
+// outputs (group); direction 1 is that of the gradient: outputs for inputs, turned by half a revolution.
 template <int C, int N, int SIZE>
 __global__ void __launch_bounds__(THREADS)
     arrange(const float* weight, int stride_n, int stride_c, int stride_y, int stride_x, uint4* out) {
@@ -129,8 +138,10 @@ __global__ void __launch_bounds__(THREADS)
     if (i >= COUNT) return;
     const bool back = blockIdx.y;
     const int groups = (back ? C : N) / 16, depths = (back ? N : C) / 16;
-    const int lane = i % 32, group = i / 32 % groups, depth = i / 32 / groups % depths, tap = i / 32 / groups / depths;
-    const int turned = back ? TAPS - 1 - tap : tap, step_in = back ? stride_n : stride_c, step_out = back ? stride_c : stride_n;
+    const int lane = i % 32, group = i / 32 % groups, depth = i / 32 / groups % depths,
+              tap = i / 32 / groups / depths;
+    const int turned = back ? TAPS - 1 - tap : tap, step_in = back ? stride_n : stride_c,
+              step_out = back ? stride_c : stride_n;
     const float* w = weight + turned / SIZE * stride_y + turned % SIZE * stride_x;
     u32 words[4];
 #pragma unroll
@@ -141,13 +152,14 @@ __global__ void __launch_bounds__(THREADS)
     out[blockIdx.y * COUNT + i] = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-// out[pixel, n] = sum over shifts and channels of input[pixel + shift, c] weight[c, n, shift]. sums (blocks, 2, N): of
-// out and out^2 (STATISTICS), or, with relu(scale x + shift) as what the gradient out is of, the gradients of scale and
-// shift, and out that of scale x + shift (ACTIVATION_GRADIENT). ADDED: before + out.
+// out[pixel, n] = sum over shifts and channels of input[pixel + shift, c] weight[c, n, shift]. sums (blocks, 2,
+// N): of out and out^2 (STATISTICS), or, with relu(scale x + shift) as what the gradient out is of, the gradients
+// of scale and shift, and out that of scale x + shift (ACTIVATION_GRADIENT). ADDED: before + out.
 template <int C, int N, int H, int W, int ROWS, int IMAGES, int SIZE, int READ, int WRITE>
 __global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
     convolve(const uint4* first, const uint4* second, const float* s, const float* p, const float* q,
-             const uint4* weights, uint4* out, const uint4* before, const float* scale, const float* shift, float* sums, int images) {
+             const uint4* weights, uint4* out, const uint4* before, const float* scale, const float* shift,
+             float* sums, int images) {
     using T = Tile<H, W, ROWS, IMAGES, SIZE>;
     constexpr int TAPS = SIZE * SIZE, DEPTH = C / 16, WARPS_N = N / 16, WARPS_M = WARPS / WARPS_N;
     constexpr int M_TILES = T::PIXELS / 16 / WARPS_M;  // of a warp, each of 16 pixels and 16 outputs
@@ -222,31 +234,34 @@ __global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
         }
         __syncthreads();
     }
-    if (WRITE == STATISTICS || WRITE == ACTIVATION_GRADIENT) total.template write<N>((float*)tile_in, sums + blockIdx.x * 2 * N);
+    if (WRITE == STATISTICS || WRITE == ACTIVATION_GRADIENT)
+        total.template write<N>((float*)tile_in, sums + blockIdx.x * 2 * N);
 }
 
 // out[block, n, shift, c] = sum over this block's pixels of gradient[pixel, n] input[pixel + shift, c], where the
-// gradient is s d + p y + q. A warp has one row of the filter, up to 32 x 32 channels of it, and every other tile of 16
-// pixels, or all. A block sees PART of the C input channels: those of blockIdx.y.
+// gradient is s d + p y + q. A warp has one row of the filter, up to 32 x 32 channels of it, and every other tile
+// of 16 pixels, or all. A block sees PART of the C input channels: those of blockIdx.y.
 constexpr int GRADIENT_WARPS = 6, GRADIENT_THREADS = 32 * GRADIENT_WARPS;
 
 template <int C, int PART, int N, int H, int W, int ROWS, int IMAGES, int READ>
 __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
-    weight_gradient(const uint4* x, const float* scale, const float* shift, const uint4* d, const uint4* y, const float* s,
-                    const float* p, const float* q, float* out, int images) {
+    weight_gradient(const uint4* x, const float* scale, const float* shift, const uint4* d, const uint4* y,
+                    const float* s, const float* p, const float* q, float* out, int images) {
     constexpr int SIZE = 3;
     using T = Tile<H, W, ROWS, IMAGES, SIZE>;
     using Inner = Tile<H, W, ROWS, IMAGES, 1>;  // the same without its border
     constexpr int M_TILES = PART / 16, WARPS_N = N == 64 ? 2 : 1, N_PAIRS = N / 16 / WARPS_N;
     constexpr int WARPS_K = GRADIENT_WARPS / SIZE / WARPS_N;
     constexpr int VALUES = SIZE * M_TILES * N_PAIRS * 8;
-    constexpr int FOR_TILES = T::SLOTS * PART * 2 + T::PIXELS * N * 2, FOR_SUMS = WARPS_K / 2 * SIZE * VALUES * 32 * 4;
+    constexpr int FOR_TILES = T::SLOTS * PART * 2 + T::PIXELS * N * 2,
+                  FOR_SUMS = WARPS_K / 2 * SIZE * VALUES * 32 * 4;
     __shared__ __align__(128) char shared[FOR_TILES > FOR_SUMS ? FOR_TILES : FOR_SUMS];
     char* tile_in = shared;
     char* tile_d = shared + T::SLOTS * PART * 2;
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = warp % SIZE, rest = warp / SIZE;
-    const int warp_n = WARPS_N == 2 ? rest : 0, warp_k = WARPS_N == 2 ? 0 : rest, first_chunk = blockIdx.y * (PART / 8);
+    const int warp_n = WARPS_N == 2 ? rest : 0, warp_k = WARPS_N == 2 ? 0 : rest,
+              first_chunk = blockIdx.y * (PART / 8);
     float result[SIZE][M_TILES][N_PAIRS][2][4] = {};
 
     const int pixels = images * H * W, tiles = (pixels + T::PIXELS - 1) / T::PIXELS;
@@ -263,7 +278,8 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
         gradient.fetch(d, y, next, next < tiles ? images : 0, 0);
 #pragma unroll(M_TILES == 1 ? 2 : 1)
         for (int k = warp_k; k < T::PIXELS / 16; k += WARPS_K) {
-            const int row = k * 16 + lane % 16, row_in = T::slot(k * 16 + lane / 16 * 8 + lane % 8) + down * T::WIDTH;
+            const int row = k * 16 + lane % 16,
+                      row_in = T::slot(k * 16 + lane / 16 * 8 + lane % 8) + down * T::WIDTH;
             uint4 b[N_PAIRS];  // each of two chunks with pixels 0..7, 8..15
 #pragma unroll
             for (int n = 0; n < N_PAIRS; n++)
@@ -272,7 +288,8 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
             for (int right = 0; right < SIZE; right++)
 #pragma unroll
                 for (int m = 0; m < M_TILES; m++) {
-                    const uint4 a = load_transposed(address(tile_in + at<PART>(row_in + right, m * 2 + lane / 8 % 2)));
+                    const uint4 a =
+                        load_transposed(address(tile_in + at<PART>(row_in + right, m * 2 + lane / 8 % 2)));
 #pragma unroll
                     for (int n = 0; n < N_PAIRS; n++) {
                         multiply(result[right][m][n][0], a, b[n].x, b[n].y);
@@ -297,14 +314,15 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
     if (warp_k == 0)
 #pragma unroll
         for (int i = 0; i < VALUES; i++) {
-            const int j = i % 4, n_tile = warp_n * N_PAIRS * 2 + i / 4 % (2 * N_PAIRS), rest_of_i = i / 8 / N_PAIRS;
+            const int j = i % 4, n_tile = warp_n * N_PAIRS * 2 + i / 4 % (2 * N_PAIRS),
+                      rest_of_i = i / 8 / N_PAIRS;
             const int n = n_tile * 8 + lane % 4 * 2 + j % 2, right = rest_of_i / M_TILES;
             const int c = blockIdx.y * PART + rest_of_i % M_TILES * 16 + j / 2 * 8 + lane / 4;
             out[(((blockIdx.x * N + n) * SIZE + down) * SIZE + right) * C + c] = values[i];
         }
 }
 
-// --- between convolutions --------------------------------------------------------------------------------------------
+// --- between convolutions --------------------------------------------------------------------------------
 
 enum Shortcut { NONE, IDENTITY, NORMALISED };
 
@@ -333,8 +351,8 @@ __global__ void __launch_bounds__(THREADS)
 
 // Its gradient, g = d where out > 0, is that of either summand; and sums (blocks, 3, C) of g y, g and g z.
 template <int C, int SHORTCUT>
-__global__ void __launch_bounds__(THREADS)
-    merge_gradient(const uint4* d, const uint4* out, const uint4* y, const uint4* z, uint4* g, float* sums, int octets) {
+__global__ void __launch_bounds__(THREADS) merge_gradient(const uint4* d, const uint4* out, const uint4* y,
+                                                          const uint4* z, uint4* g, float* sums, int octets) {
     __shared__ float shared[WARPS * 3 * C];
     Sums<3> total;
     for (int i = blockIdx.x * THREADS + threadIdx.x; i < octets; i += gridDim.x * THREADS) {
@@ -354,8 +372,8 @@ __global__ void __launch_bounds__(THREADS)
 
 // out = s d + p y + q
 template <int C>
-__global__ void __launch_bounds__(THREADS)
-    correct(const uint4* d, const uint4* y, const float* s, const float* p, const float* q, uint4* out, int octets) {
+__global__ void __launch_bounds__(THREADS) correct(const uint4* d, const uint4* y, const float* s, const float* p,
+                                                   const float* q, uint4* out, int octets) {
     const int chunk = threadIdx.x % (C / 8);
     const Octet s_own = channels(s, chunk), p_own = channels(p, chunk), q_own = channels(q, chunk);
     for (int i = blockIdx.x * THREADS + threadIdx.x; i < octets; i += gridDim.x * THREADS) {
