@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from oneof import METHODS
-from oneof.engine import Data
+from oneof.batch import Data
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 BATCH, CLASSES = 100, 10

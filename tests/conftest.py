@@ -12,8 +12,8 @@ from hypothesis import settings
 from sklearn.datasets import load_digits
 
 from oneof import METHODS
+from oneof.batch import Data
 from oneof.data import describe_datasets, load_dataset
-from oneof.engine import Data
 from oneof.features import Scaler
 
 # New examples on every run at a desk, the same ones where a run decides whether a change lands.

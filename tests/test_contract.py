@@ -6,8 +6,9 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method, make_data
+from oneof.batch import Batch, Data
 from oneof.compute import seeded
-from oneof.engine import Batch, Data, losses_of
+from oneof.engine import losses_of
 from oneof.stack import StackedBatch
 
 every_objective = pytest.mark.parametrize(

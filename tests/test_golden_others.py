@@ -17,7 +17,8 @@ import oneof
 from conftest import make_data
 from oneof import functional as F
 from oneof import networks
-from oneof.engine import Batch, losses_of, make_batch
+from oneof.batch import Batch, make_batch
+from oneof.engine import losses_of
 from oneof.functional import adjacency, nearest_neighbours
 from test_golden import (
     D,
@@ -51,7 +52,7 @@ class Given(Layer):
 
 def set_views(monkeypatch, shifts):
     """Let "jitter" shift the rows by fixed numbers."""
-    monkeypatch.setattr(oneof.engine, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
+    monkeypatch.setattr(oneof.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
 
 
 def shifted(row, shift):

@@ -78,7 +78,7 @@ def test_trials_in_company_end_as_alone(method, images, recordings):
 @pytest.mark.parametrize("name", ["idgp", "membership", "valen"])
 def test_networks_side_by_side_are_those_one_after_the_other(name, images, monkeypatch):
     both = make(name).fit(*images)
-    monkeypatch.setattr("oneof.engine.side_by_side", lambda first, second, device: (first(), second()))
+    monkeypatch.setattr("oneof.batch.side_by_side", lambda first, second, device: (first(), second()))
     assert_alike(both, make(name).fit(*images), rtol=0, atol=0)
 
 

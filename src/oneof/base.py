@@ -16,10 +16,11 @@ from torch import Tensor
 from oneof import functional as F
 from oneof import networks
 from oneof.augment import PIPELINES, is_views
+from oneof.batch import Batch, Data
 from oneof.checkpoint import Checkpoint, fingerprint
 from oneof.checks import check_pixels, check_views, check_warm_up
 from oneof.compute import evaluating, is_too_large, resolve_device, seed_for, seeded, threads, uncompiled
-from oneof.engine import ROWS_AT_ONCE, SCHEDULES, Batch, Data, Judge, Setup, Trial, train
+from oneof.engine import ROWS_AT_ONCE, SCHEDULES, Judge, Setup, Trial, train
 from oneof.features import Array, HostRows, Scaler, check_rows, image_shape
 from oneof.hyperparameters import check, choice, count, hyperparameters, number, setting
 from oneof.labels import check_learnable, check_same_rows, encode

@@ -2,16 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from oneof.augment import make_views
-from oneof.compute import convolutions, evaluating, seed_for, seeded, side_by_side, uncompiled
+from oneof.batch import Batch, Data, make_batch
+from oneof.compute import convolutions, evaluating, seed_for, seeded, uncompiled
 from oneof.features import Array, HostRows, Scaler
 from oneof.metrics import approximated_accuracy
 
@@ -36,90 +35,6 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda t: 1.0,
     "cosine": lambda t: 0.5 + 0.5 * math.cos(math.pi * t),
 }
-
-
-@dataclass(frozen=True)
-class Data:
-    """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
-
-    x: Tensor | HostRows  # (..., N, *shape)
-    candidates: Tensor  # (..., N, K), boolean
-    weight: Tensor  # (..., N)
-    scaler: Scaler
-
-    def __len__(self) -> int:
-        return self.candidates.shape[-2]
-
-    def blocks(self, size: int) -> Iterator[Tensor]:
-        """Return all rows as the network takes them, so many at once."""
-        axis = self.candidates.dim() - 2
-        everything = torch.arange(len(self), device=self.weight.device)
-        for index in torch.split(everything, size):
-            rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
-            yield self.scaler.load(rows, self.dtype)
-
-    @property
-    def n_classes(self) -> int:
-        """K, the number of classes."""
-        return self.candidates.shape[-1]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one row."""
-        return tuple(self.x.shape[self.candidates.dim() - 1 :])
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The floating type of the mathematics."""
-        return self.weight.dtype
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The rows of one step: their views, candidate sets and numbers."""
-
-    views: list[Tensor]  # each (..., B, *shape)
-    candidates: Tensor  # (..., B, K), boolean
-    index: Tensor  # (..., B)
-    epoch: int
-
-    @property
-    def x(self) -> Tensor:
-        """The first view, the one that label tables follow."""
-        return self.views[0]
-
-    def through(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
-        """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
-        return self._by_view(network(self._rows))
-
-    def through_both(
-        self, first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the outputs of two networks, neither of which needs the other's, as `through` does."""
-        rows = self._rows  # held by the batch for as long as either works on them
-        one, other = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
-        return self._by_view(one), self._by_view(other)
-
-    def _by_view(self, outputs: Tensor) -> list[Tensor]:
-        return [outputs] if len(self.views) == 1 else list(outputs.chunk(len(self.views), dim=-2))
-
-    @cached_property
-    def _rows(self) -> Tensor:
-        """All views below each other (..., views * B, *shape)."""
-        return self.x if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
-
-    def take(self, table: Tensor) -> Tensor:
-        """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""
-        return table.index_select(0, self.index)  # whole rows, several times faster than to gather elements
-
-    def put(self, table: Tensor, values: Tensor) -> None:
-        """Write these rows of a table; values carry no gradient."""
-        table.index_copy_(0, self.index, values.detach().to(table.dtype))
-
-    def dirichlet(self, concentration: Tensor) -> Tensor:
-        """Draw a Dirichlet sample (..., K), differentiable in its concentration."""
-        sample: Tensor = torch.distributions.Dirichlet(concentration, validate_args=False).rsample()
-        return sample
 
 
 @dataclass(frozen=True)
@@ -337,14 +252,6 @@ def _run_epoch(course: Course) -> None:
 def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
     """A step returns its losses (..., B), or yields several: the weights are updated at each."""
     return (step,) if isinstance(step, Tensor) else step
-
-
-def make_batch(data: Data, index: Tensor, epoch: int, views: str | None = None, flips: bool = True) -> Batch:
-    """Take the rows ``index`` of the data and make their views."""
-    x = data.x[index]
-    versions = [x] if views is None else make_views(x, views, flips)
-    loaded = [data.scaler.load(version, data.dtype) for version in versions]
-    return Batch(loaded, data.candidates[index], index, epoch)
 
 
 def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Array:

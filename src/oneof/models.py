@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from oneof import networks, storage
-from oneof.engine import Data
+from oneof.batch import Data
 from oneof.features import Scaler
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from oneof.augment import make_views
 from oneof.base import PartialLabelClassifier
+from oneof.batch import Batch, Data
 from oneof.checkpoint import Checkpoint
 from oneof.compute import noise, set_noise
-from oneof.engine import Batch, Course, Data, Judge, Trial, evaluate, scored
+from oneof.engine import Course, Judge, Trial, evaluate, scored
 
 # Those that the optimiser of a stack has as vectors.
 VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.base import PartialLabelClassifier
-from oneof.engine import Batch
+from oneof.batch import Batch
 from oneof.hyperparameters import hyperparameters
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from oneof import functional as F
 from oneof.base import PartialLabelClassifier
-from oneof.engine import Batch, Data
+from oneof.batch import Batch, Data
 from oneof.hyperparameters import count, hyperparameters
 
 _HELD_OUT = 10  # one row in so many teaches the judge, and nothing else

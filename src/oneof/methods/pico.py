@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from oneof import functional as F
+from oneof.batch import Batch, Data
 from oneof.compute import evaluating
-from oneof.engine import Batch, Data
 from oneof.hyperparameters import count, hyperparameters, number
 from oneof.methods.proden import PRODEN
 from oneof.networks import Network

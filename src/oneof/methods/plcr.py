@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.engine import Batch
+from oneof.batch import Batch
 from oneof.hyperparameters import count, hyperparameters, number
 from oneof.methods.proden import PRODEN
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.base import PartialLabelClassifier
-from oneof.engine import Batch, Data
+from oneof.batch import Batch, Data
 from oneof.hyperparameters import hyperparameters
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.engine import Batch
+from oneof.batch import Batch
 from oneof.hyperparameters import hyperparameters
 from oneof.methods.proden import PRODEN
 

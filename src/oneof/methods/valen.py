@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from oneof import functional as F
+from oneof.batch import Batch, Data
 from oneof.compute import evaluating
-from oneof.engine import Batch, Data
 from oneof.hyperparameters import choice, count, hyperparameters, number
 from oneof.methods.proden import PRODEN
 
