@@ -101,11 +101,14 @@ def table_cases(device: str, share: float) -> Iterator[Case]:
     counts = (1, 2) if device == "cpu" else (1,)
     for shape, (method, cls), trials, threads in product((LOST, MSRCV2), METHODS.items(), (1, *STACKS), counts):
         views = "jitter+jitter+jitter" if cls.needs_views else None
-        settings = {"most": 100, "enough": 0.3, "views": views, "threads": threads}
+        points = max(1, trials // 5)  # of a grid, with five seeds
+        settings = {"most": 100, "enough": 0.3, "points": points, "views": views, "threads": threads}
         run = partial(measure, shape.of(share), method, device, trials, **settings)
         yield Case("tables", shape.name, method, f"threads: {threads}", trials, run)
     if device == "cpu":
-        gain = partial(measure_gain, 2, LOST.of(share), "idgp", device, 30, most=200, enough=2, threads=1)
+        gain = partial(
+            measure_gain, 2, LOST.of(share), "idgp", device, 30, most=200, enough=2, threads=1, points=12
+        )
         yield Case("tables", LOST.name, "idgp", "two processes of 30, in turns with one alone", 60, gain)
         whole = partial(carry_out, max(1, round(share * RUNNER_EPOCHS)))
         yield Case("tables", LOST.name, "idgp", "by the runner, two workers", 60, whole)

@@ -31,6 +31,8 @@ from oneof.features import Scaler
 from oneof.together import train_together
 
 BATCH = 256
+# That of the paper, each learning rate with each weight decay.
+GRID = [{"lr": lr, "weight_decay": decay} for lr in (1e-2, 1e-3, 1e-4) for decay in (1e-5, 1e-4, 1e-3, 1e-2)]
 MB = 1024**2
 
 Figures = dict[str, Any]
@@ -76,25 +78,32 @@ def random_problem(shape: Shape) -> Problem:
 
 
 def measure(
-    shape: Shape, method: str, device: str, trials: int = 1, most: int = 2, enough: float = 1.5, **settings: Any
+    shape: Shape,
+    method: str,
+    device: str,
+    trials: int = 1,
+    most: int = 2,
+    enough: float = 1.5,
+    points: int = 1,
+    **settings: Any,
 ) -> Figures:
     """Train one trial, or several together; return seconds an epoch and trial, judging included.
 
     The first epoch warms up. The mean is over those that follow: as many as fit into ``enough`` seconds, at least
-    one and at most ``most``. Methods with phases are in their main phase.
+    one and at most ``most``. Methods with phases are in their main phase. Every seed has ``points`` of a grid.
     """
     forget()
     settings = {
         "network": shape.network,
         "epochs": 1000,
         "batch_size": BATCH,
-        "lr": 0.01,
         "patience": None,
     } | settings
     settings |= MAIN_PHASE.get(method, {})
-    spec = {"method": method, "settings": settings, "labels": "candidates"}
+    spec = {"method": method, "labels": "candidates"}
     with _one_scaler(shape):
-        jobs = [Job(spec | {"seed": seed}, random_problem(shape), None) for seed in range(trials)]
+        own = [{"seed": i // points, "settings": settings | GRID[i % points]} for i in range(trials)]
+        jobs = [Job(spec | each, random_problem(shape), None) for each in own]
         prepared = [_prepare(job, device, None) for job in jobs]
     first, ends = prepared[0], [_now(device)]
     first.on_epoch = lambda epoch: ends.append(_now(device))

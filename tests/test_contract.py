@@ -9,7 +9,7 @@ from conftest import MEMBERS, every_method, make_data
 from oneof.batch import Batch, Data
 from oneof.compute import seeded
 from oneof.engine import losses_of
-from oneof.stack import StackedBatch
+from oneof.stacked import StackedBatch
 
 every_objective = pytest.mark.parametrize(
     ("method", "settings"),
@@ -33,8 +33,8 @@ def take(data, index, epoch, views=1):
     if index.dim() == 1:
         return Batch(shifted(data.x[index], views), data.candidates[index], index, epoch)
     x, S = (torch.stack([table[t, own] for t, own in enumerate(index)]) for table in (data.x, data.candidates))
-    rows = (index + torch.tensor([[0], [len(data)]])).flatten()
-    return StackedBatch(shifted(x, views), S, index, epoch, rows, lambda draw, c: [draw(own) for own in c])
+    rows = index + torch.tensor([[0], [len(data)]])
+    return StackedBatch(shifted(x, views), S, index, epoch, rows, [1, 1], lambda draw, c: [draw(own) for own in c])
 
 
 def shifted(x, views):

@@ -246,8 +246,8 @@ def test_idgp_as_in_the_paper(objective, alternate):
     check_layer(model.distractor_network_, g)
     check_table(model.w_, w0)
     if objective != "ml":
-        check_table(model.u_, [[value.item() for value in row] for row in u_snap])
-        check_table(model.v_, [[value.item() for value in row] for row in v_snap])
+        for table, snapshot in ((model.u_, u_snap), (model.v_, v_snap)):
+            check_table(table, [[math.log(paper.concentration(value) - 1) for value in row] for row in snapshot])
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
     # the responsibilities of Eq. 4 at the end of training
     for i in range(N):

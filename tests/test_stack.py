@@ -14,6 +14,7 @@ from conftest import MEMBERS, every_method
 from oneof import storage, together
 from oneof.engine import Paused
 from oneof.hyperparameters import hyperparameters
+from oneof.stack import Stack
 
 # Whole vectors of the processor in every batch: what fills none is computed by other code, with other last bits.
 ROWS, FEATURES, CLASSES = 88, 16, 4
@@ -135,6 +136,31 @@ def assert_same_checkpoint(first, second):
     assert state["best_score"] == pytest.approx(other_state["best_score"], rel=1e-8)
     assert (state["epoch"], state["best_epoch"]) == (other_state["epoch"], other_state["best_epoch"])
     assert facts == other_facts
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_trials_of_one_seed_read_their_rows_once(name, network, monkeypatch):
+    """A grid: three points with one seed, of which the first soon leaves, and one point with another."""
+    method, settings = VARIANTS[name]
+    models, given = trials(method, network=network, precision="fp64", **settings)
+    for i, seed in enumerate([7, 8, 7, 7]):
+        models[i].set_params(random_state=seed, patience=1 if i == 0 else None)
+        given[i] = arguments(seed)
+    models[0].set_params(lr=1e-40)
+    seen, make = set(), Stack.batch
+
+    def batch(stack, index):
+        made = make(stack, index)
+        seen.add((len(index), len(made.views[0])))
+        assert len(made.x) == len(index)
+        return made
+
+    monkeypatch.setattr(Stack, "batch", batch)
+    twins = alone(models, given)
+    for model, twin in zip(oneof.fit_together(models, given), twins, strict=True):
+        assert_close(model, twin)
+    assert seen == ({(4, 4), (3, 3)} if models[0].views else {(4, 2), (3, 2)})
 
 
 def fit_some(models, given, numbers, **settings):

@@ -80,7 +80,7 @@ class Batch:
     @cached_property
     def _rows(self) -> Tensor:
         """All views below each other (..., views * B, *shape)."""
-        return self.x if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
+        return self.views[0] if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
 
     def take(self, table: Tensor) -> Tensor:
         """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""

@@ -110,28 +110,34 @@ def distractor_logits(
     ``s_j = log(alpha_j + o_j) - log(beta_j)`` with the Beta parameters ``alpha_j = a exp(v_alpha_j / gamma) + b``
     and ``beta_j = a exp(v_beta_j / gamma) + b``.
     """
-    return _log_concentration(v_alpha, a, b, gamma, candidates) - _log_concentration(v_beta, a, b, gamma)
+    log_alpha = _log_concentration(v_alpha, a, b, gamma, candidates)
+    return log_alpha.sub_(_log_concentration(v_beta, a, b, gamma))
+
+
+# In place where possible: a large sum elsewhere takes several times as long, since memory has to be found for it.
 
 
 def _log_concentration(v: Tensor, a: float, b: float, gamma: float, counts: Tensor | None = None) -> Tensor:
-    """``log(a exp(v / gamma) + b + counts)``."""
+    """``log(a exp(v / gamma) + b + counts)``, in a tensor of its own."""
     v = _log_scaled(v, a, gamma)
     if counts is None:
         return _log_plus(v, b)
     if b == 0:
-        return torch.where(counts, _log_plus(v, 1), v)
-    log_c = log(b) + log1p(1 / b) * _indicator(counts, v.dtype)  # log(b + counts)
-    return log_c + _log_one_plus_exp(v - log_c)
+        return torch.where(counts, _log_one_plus_exp(v), v)
+    log_c = _indicator(counts, v.dtype).mul_(log1p(1 / b)).add_(log(b))  # log(b + counts)
+    return _log_one_plus_exp(v - log_c).add_(log_c)
 
 
 def _log_scaled(v: Tensor, a: float, gamma: float) -> Tensor:
-    """``log(a exp(v / gamma))``."""
-    return (v / gamma).add_(log(a))  # in place: a large sum elsewhere would take ten times as long
+    """``log(a exp(v / gamma))``, in a tensor of its own."""
+    return (v / gamma).add_(log(a))
 
 
 def _log_plus(v: Tensor, c: float) -> Tensor:
-    """``log(exp(v) + c)`` for c >= 0; with c = 0 plainly v, because -inf would spoil the gradient."""
-    return v if c == 0 else log(c) + _log_one_plus_exp(v - log(c))
+    """``log(exp(v) + c)`` for c >= 0, v being lost; with c = 0 plainly v: -inf would spoil the gradient."""
+    if c in (0, 1):
+        return _log_one_plus_exp(v) if c else v
+    return _log_one_plus_exp(v.sub_(log(c))).add_(log(c))
 
 
 def _log_one_plus_exp(v: Tensor) -> Tensor:
@@ -169,9 +175,15 @@ def prior_nll(scores: Tensor, distractors: Tensor, weights: Tensor, positive: Te
     ``-sum_j [w_j log theta_j + A_j log z_j + B_j log(1 - z_j)]`` with w = lambda-hat - 1 = ``weights``, A =
     alpha-hat - 1 = ``positive`` and B = beta-hat - 1 = ``negative``.
     """
+    return _prior_terms(scores, distractors, weights, positive, negative).sum(-1)
+
+
+def _prior_terms(
+    scores: Tensor, distractors: Tensor, weights: Tensor, positive: Tensor, negative: Tensor
+) -> Tensor:
     log_theta, log_z = scores.log_softmax(-1), logsigmoid(distractors)  # and log(1 - z) = log z - distractors
-    terms = (negative * distractors).sub_((positive + negative) * log_z).sub_(weights * log_theta)
-    return terms.sum(-1)
+    terms = torch.addcmul(negative * distractors, positive + negative, log_z, value=-1)
+    return terms.addcmul_(weights, log_theta, value=-1)
 
 
 def map_nll(
@@ -184,12 +196,13 @@ def map_nll(
     negative: Tensor,
 ) -> Tensor:
     """``likelihood_weight * generation_nll + prior_nll``: both are cross-entropies, whose targets add up."""
-    r, entropy = _with_entropy(scores.detach() - distractors.detach(), candidates)  # the responsibilities
-    wrong = _indicator(candidates, r.dtype).sub(r)
+    r, log_r = _with_logarithm(scores.detach() - distractors.detach(), candidates)  # the responsibilities
     weights = weights.add(r, alpha=likelihood_weight)
-    positive = positive.add(wrong, alpha=likelihood_weight)
-    negative = negative.add(wrong.neg_().add_(1), alpha=likelihood_weight)
-    return prior_nll(scores, distractors, weights, positive, negative) - likelihood_weight * entropy
+    wrong = _indicator(candidates, r.dtype).sub(r).mul_(likelihood_weight)
+    positive = positive + wrong
+    negative = wrong.neg_().add_(likelihood_weight).add_(negative)
+    terms = _prior_terms(scores, distractors, weights, positive, negative)
+    return terms.addcmul_(r, log_r, value=likelihood_weight).sum(-1)  # minus the entropy, as generation_nll has it
 
 
 def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
@@ -205,7 +218,8 @@ def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
     """``log(share exp(first) + (1 - share) exp(second))``: the mixing of Eq. 10 and 11."""
     if share in (0, 1):
         return first if share else second
-    return torch.logaddexp(first, second + (log1p(-share) - log(share))).add_(log(share))
+    offset = log1p(-share) - log(share)
+    return torch.logaddexp(first, second + offset if offset else second).add_(log(share))
 
 
 def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0) -> Tensor:
@@ -300,9 +314,14 @@ def adjacency(neighbours: Tensor, index: Tensor) -> Tensor:
 
 def _with_entropy(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """Return `posterior` and its entropy ``-sum_j p_j log p_j``."""
+    p, log_p = _with_logarithm(logits, candidates)
+    return p, -(p * log_p).sum(-1)
+
+
+def _with_logarithm(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `posterior` and its logarithm, which is finite also where the posterior is zero."""
     log_p = _among(candidates, logits).log_softmax(-1)
-    p = (log_p * log2(e)).exp2_()  # on a CPU a third of the time of exp
-    return p, -(p * log_p).sum(-1)  # where p is zero its logarithm is finite
+    return (log_p * log2(e)).exp2_(), log_p  # on a CPU a third of the time of exp
 
 
 def _among(candidates: Tensor, values: Tensor) -> Tensor:

@@ -5,91 +5,26 @@ axes before the batch and do not know. Each trial keeps its own seed, split, ord
 decays, noise, early stopping and best weights, and ends as if it had been trained alone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from oneof.augment import make_views
-from oneof.base import PartialLabelClassifier
 from oneof.batch import Batch, Data
 from oneof.checkpoint import Checkpoint
 from oneof.compute import noise, set_noise
 from oneof.engine import Course, Judge, Trial, evaluate, scored
+from oneof.stacked import StackedBatch, StackedSGD, repeated, stacked_method, take_rows
 
 # Those that the optimiser of a stack has as vectors.
 VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
-
-
-class StackedLinear(nn.Module):
-    """T linear layers: x (T, B, inputs) -> (T, B, outputs)."""
-
-    def __init__(self, layers: Sequence[nn.Linear]) -> None:
-        super().__init__()
-        self.weight = _stacked_parameter([layer.weight for layer in layers])  # (T, outputs, inputs)
-        self.bias = _stacked_parameter([layer.bias for layer in layers])  # (T, outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return ``x @ weight.T + bias``, trial by trial."""
-        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
-
-
-class StackedSGD:
-    """Stochastic gradient descent with momentum; learning rates and weight decays are vectors over trials."""
-
-    def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
-        self.param_groups, self.momentum = groups, momentum  # lr and weight_decay of each: (T,)
-        self.buffers: dict[Tensor, Tensor] = {}
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
-        for parameter in self.parameters():
-            parameter.grad = None
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Update every parameter that the loss has reached."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                lr, decay = (_beside(group[name], parameter) for name in ("lr", "weight_decay"))
-                change = parameter.grad.addcmul_(decay, parameter)  # in place: the gradient is forgotten anyway
-                buffer = self.buffers.get(parameter)
-                if buffer is None:
-                    buffer = self.buffers[parameter] = change
-                else:
-                    buffer.mul_(self.momentum).add_(change)
-                parameter.addcmul_(lr, buffer, value=-1)
-
-    def parameters(self) -> Iterable[Tensor]:
-        """Return all parameters, group by group."""
-        return (parameter for group in self.param_groups for parameter in group["params"])
-
-
-@dataclass(frozen=True)
-class StackedBatch(Batch):
-    """A batch (T, B) whose trials draw from streams of their own."""
-
-    rows: Tensor  # (T * B,): where they stand when all trials stand below each other
-    each: Callable[[Callable[[Tensor], Any], Tensor], list[Any]]
-
-    def take(self, table: Tensor) -> Tensor:
-        """Read these rows (T, B, C) of a table (T, N, C)."""
-        return _take(table, self.rows, len(table))
-
-    def put(self, table: Tensor, values: Tensor) -> None:
-        """Write these rows of a table; values carry no gradient."""
-        values = values.detach().to(table.dtype).flatten(0, 1)
-        table.view(-1, table.shape[-1]).index_copy_(0, self.rows, values)
-
-    def dirichlet(self, concentration: Tensor) -> Tensor:
-        """Draw a Dirichlet sample (T, B, K), differentiable in its concentration."""
-        return torch.stack(self.each(super().dirichlet, concentration))
+# Once freed, glibc keeps as much for later use; otherwise it returns memory to the system at every step.
+_LARGE_BLOCK = 2**25 - 2**14  # bytes: it learns from no larger ones
 
 
 class Begun(NamedTuple):
@@ -104,6 +39,10 @@ class Stack(Course):
     """Trials that are alike, under way together."""
 
     def __init__(self, courses: "Sequence[Begun]") -> None:
+        torch.empty(_LARGE_BLOCK, dtype=torch.uint8)
+        company = _company(courses)
+        self._company = {id(begun.trial): number for begun, number in zip(courses, company, strict=True)}
+        courses = sorted(courses, key=lambda begun: self._company[id(begun.trial)])  # those of one adjoin
         self._courses = {id(begun.trial): begun.course for begun in courses}
         self.trials = [begun.trial for begun in courses]
         self._noise = [begun.noise for begun in courses]
@@ -122,7 +61,13 @@ class Stack(Course):
             torch.stack([data.weight for data in datas]),
             first.data.scaler,  # tables are kept standardised: no other is asked for
         )
-        self.method = _stacked_method([trial.method for trial in self.trials])
+        # Where the rows of each trial begin (T, 1), when all tables stand below each other.
+        tables = torch.arange(len(self.trials), device=self._kept.device), self._kept
+        self._own_place, self._kept_place = (len(self.data) * table.unsqueeze(1) for table in tables)
+        self._readers = list(Counter(self._company[id(trial)] for trial in self.trials).values())
+        first_of_company = [0, *accumulate(self._readers[:-1])]
+        self._first = torch.tensor(first_of_company, device=self._kept.device)
+        self.method = stacked_method([trial.method for trial in self.trials], self._readers)
         groups = self.method.parameter_groups()
         like = self.data.weight
         for i, group in enumerate(groups):
@@ -139,7 +84,7 @@ class Stack(Course):
         self._watched = None
         if first.watched is not None:
             which, rows = _distinct([(trial.watched,) for trial in self.trials if trial.watched is not None])
-            self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which)
+            self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which[self._first])
         sets = [trial.sets for trial in self.trials if trial.sets is not None]
         self._sets = np.stack(sets) if sets else None
         self._judges: dict[Judge, list[int]] = {}  # and which trials each has to judge
@@ -155,20 +100,21 @@ class Stack(Course):
                 self.optimizer.buffers[parameter] = torch.stack(buffers)
 
     def shuffled(self) -> Tensor:
-        """Return the numbers of the rows (T, N), each trial's in its own order."""
-        return torch.stack([self._courses[id(trial)].shuffled() for trial in self.trials])
+        """Return the numbers of the rows (T, N), each trial's in its own order; one of a company draws it."""
+        drawn = [self._courses[id(self.trials[i])].shuffled() for i in self._first.tolist()]
+        return repeated(torch.stack(drawn), self._readers)
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
         names, flips = self.method.views, self.method.flips
-        rows = _below_each_other(index, torch.arange(len(index), device=index.device), len(self.data))
-        kept = _below_each_other(index, self._kept, len(self.data))
-        x, candidates = (_take(tables, kept, len(index)) for tables in (self._x, self._candidates))
-        views = [x]
-        if names is not None:
-            made = self._each(lambda own: make_views(own, names, flips), x)
+        rows, kept = index + self._own_place, index + self._kept_place
+        candidates = take_rows(self._candidates, kept)
+        if names is None:
+            views = [take_rows(self._x, kept[self._first])]
+        else:
+            made = self._each(lambda own: make_views(own, names, flips), take_rows(self._x, kept))
             views = [torch.stack(versions) for versions in zip(*made, strict=True)]
-        return StackedBatch(views, candidates, index, self.epoch, rows, self._each)
+        return StackedBatch(views, candidates, index, self.epoch, rows, self._readers, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""
@@ -222,43 +168,14 @@ class Stack(Course):
     def _give_back(self, trial: Trial) -> None:
         """Copy the trial's part of all tensors and buffers into its own method and optimiser."""
         i, course = self.trials.index(trial), self._courses[id(trial)]
+        leader = next(other for other in self.trials if self._company[id(other)] == self._company[id(trial)])
+        course.order.set_state(self._courses[id(leader)].order.get_state())
         own = trial.method.learned()
         for name, tensor in self.method.learned().items():
             own[name].copy_(tensor[i])
         for parameter, single in zip(self.optimizer.parameters(), _parameters(course), strict=True):
             if parameter in self.optimizer.buffers:
                 course.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
-
-
-def _stacked_method(methods: Sequence[PartialLabelClassifier]) -> PartialLabelClassifier:
-    """Return a method whose networks and tables are those of all, on a leading axis."""
-    stacked = copy(methods[0])
-    for name, value in vars(methods[0]).items():
-        if isinstance(value, Tensor):
-            setattr(stacked, name, torch.stack([getattr(method, name) for method in methods]))
-        elif isinstance(value, nn.Module):
-            setattr(stacked, name, _stacked_module([getattr(method, name) for method in methods]))
-    return stacked
-
-
-def _stacked_module(modules: Sequence[nn.Module]) -> nn.Module:
-    """Return the first module with every linear layer in the place of all."""
-    first = modules[0]
-    if isinstance(first, nn.Linear):
-        return StackedLinear([module for module in modules if isinstance(module, nn.Linear)])
-    stacked = copy(first)
-    children = [dict(module.named_children()) for module in modules]
-    stacked._modules = {name: _stacked_module([each[name] for each in children]) for name in children[0]}
-    return stacked
-
-
-def _stacked_parameter(parameters: Sequence[Tensor]) -> nn.Parameter:
-    """Return parameters on a leading axis.
-
-    Matrices lie transposed in memory, as their gradients come: these would have to be copied otherwise.
-    """
-    stacked = torch.stack([p.detach().t() for p in parameters]).transpose(1, -1)
-    return nn.Parameter(stacked, requires_grad=parameters[0].requires_grad)
 
 
 def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
@@ -276,27 +193,26 @@ def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[
     return torch.tensor(which, device=tables[0][0].device), kept
 
 
+def _company(courses: Sequence[Begun]) -> list[int]:
+    """Return for each trial which of the companies it is of that read the same rows in the same order.
+
+    These are the trials of one seed in a grid: their generators have the same state, and draw equally often.
+    """
+    reading = [
+        tuple(
+            part
+            for part in (trial.data.x, trial.data.candidates, trial.watched, course.order.get_state())
+            if isinstance(part, Tensor)
+        )
+        for trial, course, _ in courses
+    ]
+    company: list[int] = _distinct(reading)[0].tolist()
+    return company
+
+
 def _each_its_own(tables: Tensor, which: Tensor) -> Tensor:
     """Return the table of each trial (T, N, C) from those that differ (D, N, C); a single one is not copied."""
     return tables.expand(len(which), -1, -1) if len(tables) == 1 else tables.index_select(0, which)
-
-
-def _below_each_other(index: Tensor, table: Tensor, length: int) -> Tensor:
-    """Return the numbers (T * B,) of rows ``index`` (T, B) of the named tables when all stand below each other."""
-    return (index + length * table.unsqueeze(1)).flatten()
-
-
-def _take(tables: Tensor, rows: Tensor, trials: int) -> Tensor:
-    """Return rows (T, B, C) of tables (D, N, C) by their numbers (T * B,) when these stand below each other.
-
-    Whole rows are copied, which is several times faster than to gather their elements.
-    """
-    return tables.flatten(0, 1).index_select(0, rows).view(trials, -1, tables.shape[-1])
-
-
-def _beside(vector: Tensor, parameter: Tensor) -> Tensor:
-    """Give a vector over trials as many axes as a parameter."""
-    return vector.view(-1, *[1] * (parameter.dim() - 1))
 
 
 def _parameters(course: Course) -> Iterable[Tensor]:

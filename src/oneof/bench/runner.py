@@ -1,6 +1,7 @@
 """The runner: brings a plan's runs to an engine and their records to the ledger, as the only writer."""
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -205,7 +206,13 @@ def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
         most = _stack_size(run.dataset) if can_stack else _CONVOY if on_gpu else 1
         alike = settings if can_stack else settings["network"]  # a convoy's trials need not be alike
         groups.setdefault((json.dumps([run.dataset, run.spec["method"], alike]), most), []).append(run)
-    return [group[i : i + most] for (_, most), group in groups.items() for i in range(0, len(group), most)]
+    return [part for (_, most), group in groups.items() for part in _alike_parts(group, most)]
+
+
+def _alike_parts(group: list[Run], most: int) -> list[list[Run]]:
+    """Split a group into parts of about the same size, so that workers end together."""
+    size = math.ceil(len(group) / math.ceil(len(group) / most))
+    return [group[i : i + size] for i in range(0, len(group), size)]
 
 
 def _stack_size(dataset: str) -> int:

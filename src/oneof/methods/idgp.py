@@ -87,8 +87,8 @@ class IDGP(PartialLabelClassifier):
             return
         wrong = (data.candidates.sum((-2, -1)) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
-        self.u_ = torch.zeros_like(self.w_)  # (N, K): f's output at epoch r
-        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): g's output at epoch q
+        self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - 1) at epoch r
+        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): log(alpha - 1) and log(beta - 1) at epoch q
         self.u_taken_ = torch.zeros_like(data.candidates[..., :1])  # (N, 1): whether the snapshot is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
         self._all_taken = False, False
@@ -101,7 +101,11 @@ class IDGP(PartialLabelClassifier):
                 stacklevel=2,
             )
         if self.objective != "released":
-            self._all_taken = bool(self.u_taken_.all()), bool(self.v_taken_.all())
+            u_whole, v_whole = self._all_taken
+            self._all_taken = (
+                u_whole or (self.m > 0 and bool(self.u_taken_.all())),
+                v_whole or (self.d > 0 and bool(self.v_taken_.all())),
+            )
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
@@ -199,10 +203,10 @@ class IDGP(PartialLabelClassifier):
             return log_present
         snapshot = batch.take(table)
         if not whole:
-            snapshot = torch.where(batch.take(taken), snapshot, present[0])
+            snapshot = torch.where(batch.take(taken), snapshot, log_present[0])
             batch.put(table, snapshot)
             batch.put(taken, torch.ones_like(batch.take(taken)))
-        return F.log_mix(F.log_prior_weight(snapshot, self.a, self.b, self.gamma), log_present, share)
+        return F.log_mix(snapshot, log_present, share)
 
     # --- the authors' released code -----------------------------------------------------------------------
 
