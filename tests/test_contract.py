@@ -6,7 +6,7 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method, make_data
-from oneof.batch import Batch, Data
+from oneof.batch import Batch, Data, Epoch
 from oneof.compute import seeded
 from oneof.engine import losses_of
 from oneof.stacked import StackedBatch
@@ -31,10 +31,12 @@ def started(method, data, seed=0, **settings):
 def take(data, index, epoch, views=1):
     """Make a batch of the rows ``index`` (B,), or (2, B) of two trials side by side."""
     if index.dim() == 1:
-        return Batch(shifted(data.x[index], views), data.candidates[index], index, epoch)
+        return Batch(shifted(data.x[index], views), data.candidates[index], index, Epoch(epoch))
     x, S = (torch.stack([table[t, own] for t, own in enumerate(index)]) for table in (data.x, data.candidates))
     rows = index + torch.tensor([[0], [len(data)]])
-    return StackedBatch(shifted(x, views), S, index, epoch, rows, [1, 1], lambda draw, c: [draw(own) for own in c])
+    return StackedBatch(
+        shifted(x, views), S, index, Epoch(epoch), rows, [1, 1], lambda draw, c: [draw(own) for own in c]
+    )
 
 
 def shifted(x, views):
@@ -113,6 +115,25 @@ def permute_classes(source, target, order):
 
 
 # Not PiCO: its queue and its moving prototypes are made of the order.
+def test_an_epoch_knows_which_others_would_have_given_its_answers():
+    epoch = Epoch(3)
+    assert epoch.answers_as(100)  # nothing was asked
+    assert epoch.before(5)
+    assert not epoch.before(2)
+    assert [epoch.answers_as(number) for number in (1, 2, 4, 5)] == [False, True, True, False]
+    assert epoch.number == 3
+    assert not epoch.answers_as(4)  # whoever knows the number may do anything with it
+
+
+@every_method
+def test_only_methods_that_change_with_every_epoch_ask_for_its_number(method):
+    """Steps of all others can be recorded once."""
+    data = make_data(seed=1)
+    model, batch = started(method, data), take(data, torch.arange(6), 30, views=3)
+    assert list(losses_of(model.step(batch)))
+    assert batch.of_epoch.answers_as(31) == (not isinstance(model, (oneof.PiCO, oneof.PLCR)))
+
+
 @pytest.mark.parametrize("method", [method for name, method in MEMBERS.items() if name != "pico"])
 def test_tables_do_not_depend_on_the_order_within_a_batch(method, no_chance):
     data, order = make_data(), torch.randperm(12, generator=torch.Generator().manual_seed(1))
@@ -306,7 +327,7 @@ def test_idgp_learns_from_each_view_as_if_it_were_alone(epoch, objective, altern
     def step(views, epoch):
         """Return a step's losses with the gradients of their means, and the tables that it leaves."""
         results = []
-        for losses in losses_of(model.step(Batch(views, data.candidates[index], index, epoch))):
+        for losses in losses_of(model.step(Batch(views, data.candidates[index], index, Epoch(epoch)))):
             parameters = [parameter for module in model.modules() for parameter in module.parameters()]
             gradients = torch.autograd.grad(losses.mean(), parameters, allow_unused=True, materialize_grads=True)
             results.append(torch.cat([losses.detach(), *(each.flatten() for each in gradients)]))

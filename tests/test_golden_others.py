@@ -17,7 +17,7 @@ import oneof
 from conftest import make_data
 from oneof import functional as F
 from oneof import networks
-from oneof.batch import Batch, make_batch
+from oneof.batch import Batch, Epoch, make_batch
 from oneof.engine import losses_of
 from oneof.functional import adjacency, nearest_neighbours
 from test_golden import (
@@ -522,7 +522,7 @@ def test_lws_weights_sum_to_one_on_each_side():
     model = oneof.LWS(network="linear", precision="fp64", device="cpu", beta0=1.2, beta=0.7)
     model.start(data)
     assert (model.w_ == 1 / data.n_classes).all()
-    batch = make_batch(data, torch.arange(len(data)), 0, None)
+    batch = make_batch(data, torch.arange(len(data)), Epoch(0), None)
     u = model.network_(batch.x).sigmoid()
     pushed = torch.where(data.candidates, 1.2 * (1 - u), 0.7 * u)
     steps = iter(losses_of(model.step(batch)))
@@ -625,7 +625,7 @@ def test_neighbours_equal_scikit_learn_and_the_block_equals_the_dense_matrix(k):
 def a_batch(*axes, classes):
     """A batch that is asked for nothing but samples."""
     index = torch.arange(axes[-1]).expand(axes)
-    return Batch([], torch.ones(*axes, classes, dtype=torch.bool), index, 0)
+    return Batch([], torch.ones(*axes, classes, dtype=torch.bool), index, Epoch(0))
 
 
 @pytest.mark.parametrize("concentration", [[0.4, 1.0, 2.5], [0.75, 0.26, 0.01], [8.0, 8.0, 8.0]])

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 VIEWS = "weak+strong+strong"
 EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
+EPOCHS = 4
+# How often steps are recorded: once, or also when the warm-up is over, or where they know the number of the epoch.
+RECORDINGS = {"idgp": 2, "membership": 2, "valen": 2, "plcr": EPOCHS, "pico": EPOCHS}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,15 @@ def images():
 
 
 def make(name, seed=0, **settings):
-    given = {"network": "lenet", "epochs": 3, "batch_size": 64, "lr": 0.02, "views": VIEWS, **EXACT, **settings}
+    given = {
+        "network": "lenet",
+        "epochs": EPOCHS,
+        "batch_size": 64,
+        "lr": 0.02,
+        "views": VIEWS,
+        **EXACT,
+        **settings,
+    }
     return MEMBERS[name](random_state=seed, **given)
 
 
@@ -56,10 +67,11 @@ def recordings(monkeypatch):
 def test_recorded_steps_are_those_taken_one_by_one(method, images, recordings, monkeypatch):
     name = method.func.__name__.lower()
     recorded = make(name).fit(*images)
-    assert len(recordings) == 3
+    assert len(recordings) == RECORDINGS.get(name, 1)
+    del recordings[:]
     monkeypatch.setattr(graphs, "_FEWEST_STEPS", 1000)
     plain = make(name).fit(*images)
-    assert len(recordings) == 3
+    assert not recordings
     assert_alike(recorded, plain, rtol=1e-4, atol=1e-4)
 
 
@@ -70,7 +82,35 @@ def test_trials_in_company_end_as_alone(method, images, recordings):
     alone = [clone(model).fit(*images) for model in models]
     del recordings[:]
     together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
-    assert len(recordings) == 3  # one for each epoch, of all trials
+    assert len(recordings) == RECORDINGS.get(name, 1)  # each of all trials
+    for model, twin in zip(together, alone, strict=True):
+        assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "count"),
+    [
+        ("proden", {"schedule": "cosine"}, EPOCHS),
+        ("idgp", {"r": 2, "q": 3, "m": 0.5}, 4),
+        ("plcr", {"ramp": 2}, 3),
+        ("idgp", {"validation_fraction": 0.0}, 3),  # when snapshots are complete they are only read
+    ],
+)
+def test_a_change_is_recorded(name, settings, count, images, recordings, monkeypatch):
+    recorded = make(name, **settings).fit(*images)
+    assert len(recordings) == count
+    monkeypatch.setattr(graphs, "_FEWEST_STEPS", 1000)
+    assert_alike(recorded, make(name, **settings).fit(*images), rtol=1e-4, atol=1e-4)
+
+
+def test_trials_that_leave_are_not_recorded_any_longer(images, recordings):
+    models = [make("proden", seed, lr=lr, patience=1) for seed, lr in ((0, 0.02), (1, 1e-30), (2, 0.02))]
+    for model in (models[0], models[2]):
+        model.set_params(patience=None)
+    alone = [clone(model).fit(*images) for model in models]
+    del recordings[:]
+    together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
+    assert len(recordings) == 2
     for model, twin in zip(together, alone, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)
 

@@ -6,7 +6,7 @@ import torch
 
 import oneof
 from conftest import make_data
-from oneof.batch import make_batch
+from oneof.batch import Epoch, make_batch
 from oneof.data.corrupt import uniform
 from oneof.demo import make_problem
 from oneof.methods import membership
@@ -135,7 +135,7 @@ def test_held_out_rows_teach_the_judge_and_nothing_else():
         data.x[held_out] += change
         data.candidates[held_out] ^= bool(change)
         data.candidates[held_out, 0] = True
-        found.append(gradients(model, model.step(make_batch(data, torch.arange(40), 0))))
+        found.append(gradients(model, model.step(make_batch(data, torch.arange(40), Epoch(0)))))
     (f, g, judge), (f_changed, g_changed, judge_changed) = found
     assert torch.equal(f, f_changed)
     assert torch.equal(g, g_changed)
@@ -144,7 +144,7 @@ def test_held_out_rows_teach_the_judge_and_nothing_else():
     assert not torch.allclose(judge, judge_changed)
     model = started(data)
     others = (~held_out).nonzero()[:, 0]
-    f, g, judge = gradients(model, model.step(make_batch(data, others, 0)))
+    f, g, judge = gradients(model, model.step(make_batch(data, others, Epoch(0))))
     assert (judge == 0).all()
 
 
@@ -202,7 +202,7 @@ def test_batches_in_which_all_sets_are_alike(full):
     model = oneof.Membership(network="linear", device="cpu", warm_up=1)
     model.start(data)
     for epoch in range(4):
-        losses = model.step(make_batch(data, torch.arange(12), epoch))
+        losses = model.step(make_batch(data, torch.arange(12), Epoch(epoch)))
         assert torch.isfinite(losses).all()
         torch.testing.assert_close(model.w_.sum(-1), torch.ones(12))
         assert (model.w_[~data.candidates] == 0).all()
@@ -218,7 +218,7 @@ def test_rows_without_weight_leave_no_trace_in_the_moments():
     moments = []
     for each in (data, other):
         model = started(each)
-        model.step(make_batch(each, torch.arange(12), 0))
+        model.step(make_batch(each, torch.arange(12), Epoch(0)))
         moments.append(model.moments_)
     assert torch.equal(*moments)
     assert moments[0].abs().sum() > 0

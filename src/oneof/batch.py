@@ -48,6 +48,29 @@ class Data:
         return self.weight.dtype
 
 
+class Epoch:
+    """The number of an epoch, and a note of what was asked about it: as long as the answers stay, so do steps."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._before: dict[int, bool] = {}
+        self._told = False
+
+    @property
+    def number(self) -> int:
+        """The number itself, which no other epoch has."""
+        self._told = True
+        return self._number
+
+    def before(self, other: int) -> bool:
+        """Tell whether this epoch comes before another."""
+        return self._before.setdefault(other, self._number < other)
+
+    def answers_as(self, number: int) -> bool:
+        """Tell whether the epoch of that number would have given the same answers."""
+        return not self._told and all((number < other) == answer for other, answer in self._before.items())
+
+
 @dataclass(frozen=True)
 class Batch:
     """The rows of one step: their views, candidate sets and numbers."""
@@ -55,7 +78,16 @@ class Batch:
     views: list[Tensor]  # each (..., B, *shape)
     candidates: Tensor  # (..., B, K), boolean
     index: Tensor  # (..., B)
-    epoch: int
+    of_epoch: Epoch
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch. Where `before` is enough, steps of several epochs can be recorded as one."""
+        return self.of_epoch.number
+
+    def before(self, epoch: int) -> bool:
+        """Tell whether this is a batch of an earlier epoch."""
+        return self.of_epoch.before(epoch)
 
     @property
     def x(self) -> Tensor:
@@ -96,7 +128,7 @@ class Batch:
         return sample
 
 
-def make_batch(data: Data, index: Tensor, epoch: int, views: str | None = None, flips: bool = True) -> Batch:
+def make_batch(data: Data, index: Tensor, epoch: Epoch, views: str | None = None, flips: bool = True) -> Batch:
     """Take the rows ``index`` of the data and make their views."""
     x = data.x[index]
     versions = [x] if views is None else make_views(x, views, flips)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from oneof.batch import Batch, Data, make_batch
+from oneof.batch import Batch, Data, Epoch, make_batch
 from oneof.compute import convolutions, evaluating, seed_for, seeded, uncompiled
 from oneof.features import Array, HostRows, Scaler
 from oneof.metrics import approximated_accuracy
@@ -125,6 +125,7 @@ class Course:
             self.method.parameter_groups(), lr=self.method.lr, momentum=self.method.momentum
         )
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.asked = Epoch(0)  # about the epoch under way
         self.order = torch.Generator().manual_seed(seed_for(trial.setup.seed, "order"))
         if trial.checkpoint is not None:
             trial.state = trial.checkpoint.restore(self.method, self.optimizer, self.order) or trial.state
@@ -135,7 +136,7 @@ class Course:
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` with their views."""
-        return make_batch(self.data, index, self.epoch, self.method.views, self.method.flips)
+        return make_batch(self.data, index, self.asked, self.method.views, self.method.flips)
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
@@ -146,6 +147,7 @@ class Course:
     def begin_epoch(self) -> tuple[list[Tensor], Tensor]:
         """Return the rows (..., B) of every step and a place (...) to add the losses up."""
         method, data, epoch = self.method, self.data, self.epoch
+        self.asked = Epoch(epoch)
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
         for module in method.modules():

@@ -1,23 +1,27 @@
-"""CUDA graphs: the steps of an epoch as one recording that the GPU replays without waiting for Python.
+"""CUDA graphs: steps as one recording that the GPU replays without waiting for Python.
 
-The first step of an epoch is an ordinary one; the second is recorded and replayed for the rest. What depends on
-the epoch is thus recorded anew with every epoch, and methods need not know. Several trials are recorded side by
-side, as branches of one graph on streams of their own.
+The first step of a training is an ordinary one; the second is recorded and replayed for the rest, in later
+epochs too. When something may have changed that steps depend on, a learning rate or whether the warm-up is over,
+it begins again; methods need not know. Several trials are recorded side by side, as branches of one graph on
+streams of their own.
 """
 
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from oneof.batch import Epoch
 from oneof.checkpoint import Checkpoint
 from oneof.compute import crowded
 from oneof.engine import Course, Trial
 
 _FEWEST_STEPS = 4  # for which recording pays
+_PLAIN = (bool, int, float, str, type(None))
 
 
 class GraphedCourse(Course):
@@ -81,7 +85,7 @@ class Convoy(Course):
 
 
 class Recorder:
-    """Records one step of all courses and replays it."""
+    """Records one step of all courses and replays it, as long as the next one would be the same."""
 
     def __init__(self, courses: int) -> None:
         self._streams = [torch.cuda.Stream() for _ in range(courses)]  # type: ignore[no-untyped-call]
@@ -98,21 +102,34 @@ class Recorder:
     ) -> None:
         """Take all steps of an epoch; each course draws from its generator, or from the default one."""
         orders = [torch.stack(own) for own in batches]  # each (steps, B)
-        counter = torch.zeros(1, dtype=torch.int64, device=totals[0].device)
-        steps = len(orders[0])
+        # Double precision is for checks.
+        worthwhile = len(batches[0]) >= _FEWEST_STEPS and all(c.data.dtype != torch.float64 for c in courses)
+        replay = self._graph.replay if self._graph is not None and self._holds_for(courses) else None
+        if replay is None:
+            self.forget()
+            self._orders, self._totals = orders, [torch.zeros_like(total) for total in totals]
+            self._counter = torch.zeros(1, dtype=torch.int64, device=totals[0].device)
+        else:
+            _copy(orders, self._orders)
+            for tensor in (self._counter, *self._totals):
+                tensor.zero_()
 
         def step() -> None:
-            self._step(list(zip(courses, generators, orders, totals, strict=True)), counter)
+            self._step(courses, generators)
 
-        # Double precision is for checks.
-        worthwhile = steps >= _FEWEST_STEPS and all(course.data.dtype != torch.float64 for course in courses)
-        eager = 1 if worthwhile and self._possible else steps
-        for _ in range(eager):
-            step()
-        if eager < steps:
-            replay = self._record(step, [generator for generator in generators if generator is not None])
-            for _ in range(steps - eager):
+        for _ in batches[0]:
+            if replay is not None:
                 replay()
+            else:
+                step()
+                replay = self._record(step, generators) if worthwhile and self._possible else step
+                self._known = [_known(course) for course in courses]
+        _copy(self._totals, totals)
+
+    def _holds_for(self, courses: Sequence[Course]) -> bool:
+        """Tell whether the recording is one of these courses, in an epoch like theirs."""
+        now = [_known(course) for course in courses]
+        return len(now) == len(self._known) and all(map(_Known.holds_for, self._known, now))
 
     def forget(self) -> None:
         """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
@@ -120,24 +137,27 @@ class Recorder:
             self._graph.reset()
             self._graph = None
 
-    def _step(self, parts: list[tuple[Course, torch.Generator | None, Tensor, Tensor]], counter: Tensor) -> None:
+    def _step(self, courses: Sequence[Course], generators: Sequence[torch.Generator | None]) -> None:
         """Let every course take the step that the counter names, on a stream of its own."""
         main = torch.cuda.current_stream()
-        streams = self._streams[: len(parts)]
-        for (course, generator, order, total), stream in zip(parts, streams, strict=True):
+        streams = self._streams[: len(courses)]
+        parts = zip(courses, generators, self._orders, self._totals, streams, strict=True)
+        for course, generator, order, total, stream in parts:
             stream.wait_stream(main)
-            with torch.cuda.stream(stream), drawing_from(generator), crowded(len(parts) > 1):
-                course.step(order.index_select(0, counter)[0], total)
+            with torch.cuda.stream(stream), drawing_from(generator), crowded(len(courses) > 1):
+                course.step(order.index_select(0, self._counter)[0], total)
         for stream in streams:
             main.wait_stream(stream)
-        counter += 1
+        self._counter += 1
 
-    def _record(self, step: Callable[[], None], generators: list[torch.Generator]) -> Callable[[], None]:
+    def _record(
+        self, step: Callable[[], None], generators: Sequence[torch.Generator | None]
+    ) -> Callable[[], None]:
         """Return a function that takes the next step: the recording, or the step itself where that cannot be."""
-        self.forget()
         self._graph = torch.cuda.CUDAGraph()
         for generator in generators:
-            self._graph.register_generator_state(generator)
+            if generator is not None:
+                self._graph.register_generator_state(generator)
         torch.cuda.synchronize()
         noise = torch.cuda.get_rng_state()
         try:
@@ -154,6 +174,37 @@ class Recorder:
             _mend_generator(noise)
             return step
         return self._graph.replay
+
+
+class _Known(NamedTuple):
+    """What a recorded step of a course depends on, beside what tensors hold."""
+
+    course: Course
+    asked: Epoch
+    epoch: int
+    rates: list[float]
+    attributes: dict[str, Any]  # of the method: numbers, words, and where its tensors are
+
+    def holds_for(self, now: "_Known") -> bool:
+        """Tell whether steps are still the same."""
+        same = (self.course, self.rates, self.attributes) == (now.course, now.rates, now.attributes)
+        return same and self.asked.answers_as(now.epoch)
+
+
+def _known(course: Course) -> _Known:
+    attributes = {
+        name: value.data_ptr() if isinstance(value, Tensor) else value
+        for name, value in vars(course.method).items()
+        if isinstance(value, Tensor)
+        or all(isinstance(v, _PLAIN) for v in (value if type(value) is tuple else [value]))
+    }
+    rates = [group["lr"] for group in course.optimizer.param_groups]
+    return _Known(course, course.asked, course.epoch, rates, attributes)
+
+
+def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    for source, target in zip(sources, targets, strict=True):
+        target.copy_(source)
 
 
 @contextmanager

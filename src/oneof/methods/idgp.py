@@ -119,7 +119,7 @@ class IDGP(PartialLabelClassifier):
         """Yield the losses of a batch; with ``alternate="sequential"`` first g's, then f's."""
         if self.objective == "released":
             yield self._released(batch)
-        elif batch.epoch < self.warm_up:
+        elif batch.before(self.warm_up):
             yield self._warm_up(batch)
         else:
             yield from self._maximum_a_posteriori(batch)
@@ -199,7 +199,7 @@ class IDGP(PartialLabelClassifier):
     ) -> Tensor:
         """Log prior weights of Eq. 10 and 11; the snapshot is a row's first visit from ``epoch`` on."""
         log_present = F.log_prior_weight(present, self.a, self.b, self.gamma)
-        if share == 0 or batch.epoch < (self.warm_up if epoch is None else epoch):
+        if share == 0 or batch.before(self.warm_up if epoch is None else epoch):
             return log_present
         snapshot = batch.take(table)
         if not whole:
@@ -218,18 +218,21 @@ class IDGP(PartialLabelClassifier):
         U, s = [each / self.temperature_f for each in u], [each / self.temperature_g for each in v]
         prior_f = _total([F.soft_cross_entropy(each, d) for each in U])
         prior_g = _total([F.bernoulli_nll(each, bm, 1 - bm) for each in s])
-        if not self.warm_up <= batch.epoch < 2 * self.warm_up:
+        first, second = batch.before(self.warm_up), batch.before(2 * self.warm_up)
+        if first or not second:
             batch.put(self.w_, F.posterior(U[0], o))
-        if batch.epoch >= self.warm_up:
+        if not first:
             batch.put(self.membership_, o * s[0].sigmoid())
-        if batch.epoch < 2 * self.warm_up:
-            return prior_f if batch.epoch < self.warm_up else prior_g
+        if second:
+            return prior_f if first else prior_g
         coupling = _total([self._released_coupling(*view, d, o) for view in zip(U, s, strict=True)])
         loss = self.weight_f * prior_f + self.weight_g * prior_g + coupling
         if len(batch.views) == 1:
             return loss
-        ramp = min((batch.epoch - 2 * self.warm_up) / 100, 1.0) * self.weight_consistency
-        return loss + ramp * _total([self._released_consistency(*view, d, bm) for view in zip(u, v, strict=True)])
+        ramp = (batch.epoch - 2 * self.warm_up) / 100 if batch.before(2 * self.warm_up + 100) else 1.0
+        return loss + ramp * self.weight_consistency * _total(
+            [self._released_consistency(*view, d, bm) for view in zip(u, v, strict=True)]
+        )
 
     def _released_coupling(self, U: Tensor, s: Tensor, d: Tensor, o: Tensor) -> Tensor:
         """The terms in which each network weighs the other's labels: L_fg and L_gf."""

@@ -72,7 +72,7 @@ class Membership(PartialLabelClassifier):
         first, mean = u[0].detach(), F.mean([each.detach() for each in s])
         self._count(batch, belief, mean)
         scores = self._scores(first, mean)
-        batch.put(self.w_, belief if batch.epoch < self.warm_up else F.posterior(scores.detach(), S))
+        batch.put(self.w_, belief if batch.before(self.warm_up) else F.posterior(scores.detach(), S))
         loss_f = F.mean([F.soft_cross_entropy(each, w) for each in u])
         loss_g = F.mean([F.bernoulli_nll(each, member, 1 - member) for each in s])
         return torch.where(batch.take(self.held_out_)[..., 0], F.candidate_nll(scores, S), loss_f + loss_g)

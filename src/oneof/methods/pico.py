@@ -89,7 +89,7 @@ class PiCO(PRODEN):
         self._move_encoder()
         with torch.no_grad():
             k = self._embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
-        if batch.epoch < self.prototype_start:
+        if batch.before(self.prototype_start):
             contrastive = F.instance_contrast(q, k, self.queue_, self.temperature)
         else:
             nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)

@@ -97,7 +97,7 @@ class VALEN(PRODEN):
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh O and D."""
-        if batch.epoch < self.warm_up:
+        if batch.before(self.warm_up):
             return self.identify(batch)
         S = batch.candidates
         u, e = batch.through_both(self.network_, self.inference_network_)
