@@ -15,8 +15,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 VIEWS = "weak+strong+strong"
 EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
 EPOCHS = 4
-# How often steps are recorded: once, or also when the warm-up is over, or where they know the number of the epoch.
-RECORDINGS = {"idgp": 2, "membership": 2, "valen": 2, "plcr": EPOCHS, "pico": EPOCHS}
+# How often steps are recorded: once, or also when the warm-up is over and when snapshots are complete, or with
+# every epoch where they know its number.
+RECORDINGS = {"idgp": 3, "membership": 2, "valen": 2, "plcr": EPOCHS, "pico": EPOCHS}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def recordings(monkeypatch):
         made.append(1)
         return record(self, step, generators)
 
-    monkeypatch.setattr(graphs.Recorder, "_record", counted)
+    monkeypatch.setattr(graphs.Recorder, "_record", counted)  # that of steps, not of the evaluation
     return made
 
 
@@ -93,7 +94,6 @@ def test_trials_in_company_end_as_alone(method, images, recordings):
         ("proden", {"schedule": "cosine"}, EPOCHS),
         ("idgp", {"r": 2, "q": 3, "m": 0.5}, 4),
         ("plcr", {"ramp": 2}, 3),
-        ("idgp", {"validation_fraction": 0.0}, 3),  # when snapshots are complete they are only read
     ],
 )
 def test_a_change_is_recorded(name, settings, count, images, recordings, monkeypatch):
@@ -104,15 +104,26 @@ def test_a_change_is_recorded(name, settings, count, images, recordings, monkeyp
 
 
 def test_trials_that_leave_are_not_recorded_any_longer(images, recordings):
-    models = [make("proden", seed, lr=lr, patience=1) for seed, lr in ((0, 0.02), (1, 1e-30), (2, 0.02))]
-    for model in (models[0], models[2]):
-        model.set_params(patience=None)
+    models = [make("proden", seed, epochs=epochs) for seed, epochs in ((0, 4), (1, 2), (2, 4))]
     alone = [clone(model).fit(*images) for model in models]
     del recordings[:]
     together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
     assert len(recordings) == 2
     for model, twin in zip(together, alone, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
+@every_method
+def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypatch):
+    """Also that of trials in company, which have other weights, and rows, each."""
+    x, candidates = images
+    name = method.func.__name__.lower()
+    given = [{"X": x[i:], "y": candidates[i:], "X_val": x[:i], "y_val": candidates[:i]} for i in (40, 80)]
+    recorded = oneof.fit_together([make(name, seed) for seed in range(2)], given)
+    monkeypatch.setattr(graphs.Watcher, "_record", lambda self, compute, generators: compute)
+    for model, twin in zip(recorded, oneof.fit_together([make(name, s) for s in range(2)], given), strict=True):
+        assert model.history_ == twin.history_
+        assert len(set(model.history_["validation_score"])) == EPOCHS
 
 
 @pytest.mark.parametrize("name", ["idgp", "membership", "valen"])

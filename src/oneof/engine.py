@@ -187,9 +187,7 @@ class Course:
         (trial,) = self.trials
         if trial.watched is None:
             return [{}]
-        probabilities = evaluate(self.method, self.data, trial.watched)
-        numbers = {**scored(probabilities, trial.sets), **(trial.judge(probabilities) if trial.judge else {})}
-        return [{name: float(value) for name, value in numbers.items()}]
+        return [judged(trial, evaluate(self.method, self.data, trial.watched))]
 
     def save(self, trial: Trial, checkpoint: "Checkpoint") -> None:
         """Write the checkpoint of a trial."""
@@ -256,14 +254,21 @@ def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:
     return (step,) if isinstance(step, Tensor) else step
 
 
-def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Array:
+def evaluate(method: "PartialLabelClassifier", data: Data, rows: Tensor) -> Tensor:
     """Return the class probabilities (..., M, K) of stored rows (..., M, *shape), in evaluation mode."""
     axis = data.candidates.dim() - 2
     with evaluating(method.modules()), uncompiled(method.compile):
         blocks = torch.split(rows, ROWS_AT_ONCE, axis)
         scores = [method.class_scores(data.scaler.load(block, data.dtype)) for block in blocks]
         whole = scores[0] if len(scores) == 1 else torch.cat(scores, -2)
-        return whole.softmax(-1).cpu().numpy()
+        return whole.softmax(-1)
+
+
+def judged(trial: Trial, evaluated: Tensor) -> dict[str, float]:
+    """Return what the class probabilities (M, K) of a trial's watched rows say."""
+    probabilities: Array = evaluated.cpu().numpy()
+    numbers = {**scored(probabilities, trial.sets), **(trial.judge(probabilities) if trial.judge else {})}
+    return {name: float(value) for name, value in numbers.items()}
 
 
 def scored(probabilities: Array, sets: Array | None) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 The first step of a training is an ordinary one; the second is recorded and replayed for the rest, in later
 epochs too. When something may have changed that steps depend on, a learning rate or whether the warm-up is over,
 it begins again; methods need not know. Several trials are recorded side by side, as branches of one graph on
-streams of their own.
+streams of their own. The evaluation after every epoch is recorded too.
 """
 
 import gc
@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from oneof.base import PartialLabelClassifier
 from oneof.batch import Epoch
 from oneof.checkpoint import Checkpoint
 from oneof.compute import crowded
-from oneof.engine import Course, Trial
+from oneof.engine import Course, Trial, evaluate, judged
 
 _FEWEST_STEPS = 4  # for which recording pays
 _PLAIN = (bool, int, float, str, type(None))
@@ -29,15 +30,20 @@ class GraphedCourse(Course):
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
-        self._recorder = Recorder(1)
+        self._recorder, self._watcher = Recorder(1), Watcher()
 
     def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
         """Take a step for every batch and add its loss to the total."""
         self._recorder.run([self], [None], [batches], [total])
 
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say."""
+        return self._watcher.watch([self])
+
     def close(self) -> None:
-        """Free the recording."""
+        """Free the recordings."""
         self._recorder.forget()
+        self._watcher.forget()
 
 
 class Convoy(Course):
@@ -47,7 +53,7 @@ class Convoy(Course):
         self._courses = list(courses)
         self._generators = list(generators)
         self.trials = [course.trials[0] for course in courses]
-        self._recorder = Recorder(len(courses))
+        self._recorder, self._watcher = Recorder(len(courses)), Watcher()
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
@@ -63,7 +69,7 @@ class Convoy(Course):
 
     def watch(self) -> list[dict[str, float]]:
         """Return what the watched rows say, for each trial."""
-        return [course.watch()[0] for course in self._courses]
+        return self._watcher.watch(self._courses)
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
@@ -80,18 +86,58 @@ class Convoy(Course):
             self.trials = [self.trials[i] for i in keep]
 
     def close(self) -> None:
-        """Free the recording."""
+        """Free the recordings."""
         self._recorder.forget()
+        self._watcher.forget()
 
 
-class Recorder:
-    """Records one step of all courses and replays it, as long as the next one would be the same."""
+class Recording:
+    """What the GPU replays, if there is anything."""
 
-    def __init__(self, courses: int) -> None:
-        self._streams = [torch.cuda.Stream() for _ in range(courses)]  # type: ignore[no-untyped-call]
+    def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._possible = True
+
+    def forget(self) -> None:
+        """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
+        if self._graph is not None:
+            self._graph.reset()
+            self._graph = None
+
+    def _record(
+        self, compute: Callable[[], None], generators: Sequence[torch.Generator | None]
+    ) -> Callable[[], None]:
+        """Return a function that computes the same: the recording, or itself where that cannot be."""
+        self._graph = torch.cuda.CUDAGraph()
+        for generator in generators:
+            if generator is not None:
+                self._graph.register_generator_state(generator)
+        torch.cuda.synchronize()
+        noise = torch.cuda.get_rng_state()
+        try:
+            with _no_garbage_collection(), torch.cuda.graph(self._graph, pool=self._pool):
+                compute()
+        except RuntimeError as error:
+            warnings.warn(
+                f"what a GPU is to do cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}); it is "
+                "done step by step, which is slower",
+                stacklevel=2,
+            )
+            self._possible, self._graph = False, None
+            torch.cuda.synchronize()
+            _mend_generator(noise)
+            return compute
+        return self._graph.replay
+
+
+class Recorder(Recording):
+    """Records one step of all courses and replays it, as long as the next one would be the same."""
+
+    def __init__(self, courses: int) -> None:
+        super().__init__()
+        self._streams = [torch.cuda.Stream() for _ in range(courses)]  # type: ignore[no-untyped-call]
+        self._known: list[_Known] = []  # what the recording depends on
 
     def run(
         self,
@@ -131,12 +177,6 @@ class Recorder:
         now = [_known(course) for course in courses]
         return len(now) == len(self._known) and all(map(_Known.holds_for, self._known, now))
 
-    def forget(self) -> None:
-        """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
-        if self._graph is not None:
-            self._graph.reset()
-            self._graph = None
-
     def _step(self, courses: Sequence[Course], generators: Sequence[torch.Generator | None]) -> None:
         """Let every course take the step that the counter names, on a stream of its own."""
         main = torch.cuda.current_stream()
@@ -150,30 +190,32 @@ class Recorder:
             main.wait_stream(stream)
         self._counter += 1
 
-    def _record(
-        self, step: Callable[[], None], generators: Sequence[torch.Generator | None]
-    ) -> Callable[[], None]:
-        """Return a function that takes the next step: the recording, or the step itself where that cannot be."""
-        self._graph = torch.cuda.CUDAGraph()
-        for generator in generators:
-            if generator is not None:
-                self._graph.register_generator_state(generator)
-        torch.cuda.synchronize()
-        noise = torch.cuda.get_rng_state()
-        try:
-            with _no_garbage_collection(), torch.cuda.graph(self._graph, pool=self._pool):
-                step()
-        except RuntimeError as error:
-            warnings.warn(
-                f"the steps cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}); they are taken one "
-                "by one, which is slower",
-                stacklevel=2,
-            )
-            self._possible, self._graph = False, None
-            torch.cuda.synchronize()
-            _mend_generator(noise)
-            return step
-        return self._graph.replay
+
+class Watcher(Recording):
+    """Evaluates the watched rows of all courses, one after the other; from the second time on by a recording."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[tuple[Course, dict[str, Any]]] = []
+
+    def watch(self, courses: Sequence[Course]) -> list[dict[str, float]]:
+        """Return what they say, for each course; nothing where there are none."""
+        watched = [(course, course.trials[0].watched) for course in courses]
+
+        def compute() -> None:
+            self._evaluated = [None if rows is None else evaluate(c.method, c.data, rows) for c, rows in watched]
+
+        seen = [(course, _attributes(course.method)) for course in courses]
+        if seen != self._seen:
+            self.forget()
+            self._seen = seen
+            compute()
+        elif self._graph is None and self._possible:
+            self._record(compute, [])()
+        else:
+            (compute if self._graph is None else self._graph.replay)()
+        results = zip(courses, self._evaluated, strict=True)
+        return [{} if own is None else judged(course.trials[0], own) for course, own in results]
 
 
 class _Known(NamedTuple):
@@ -183,7 +225,7 @@ class _Known(NamedTuple):
     asked: Epoch
     epoch: int
     rates: list[float]
-    attributes: dict[str, Any]  # of the method: numbers, words, and where its tensors are
+    attributes: dict[str, Any]  # of the method
 
     def holds_for(self, now: "_Known") -> bool:
         """Tell whether steps are still the same."""
@@ -192,14 +234,18 @@ class _Known(NamedTuple):
 
 
 def _known(course: Course) -> _Known:
-    attributes = {
+    rates = [group["lr"] for group in course.optimizer.param_groups]
+    return _Known(course, course.asked, course.epoch, rates, _attributes(course.method))
+
+
+def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:
+    """Return the attributes of a method that are numbers or words, and where its tensors are."""
+    return {
         name: value.data_ptr() if isinstance(value, Tensor) else value
-        for name, value in vars(course.method).items()
+        for name, value in vars(method).items()
         if isinstance(value, Tensor)
         or all(isinstance(v, _PLAIN) for v in (value if type(value) is tuple else [value]))
     }
-    rates = [group["lr"] for group in course.optimizer.param_groups]
-    return _Known(course, course.asked, course.epoch, rates, attributes)
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:

@@ -19,6 +19,7 @@ from oneof.batch import Batch, Data
 from oneof.checkpoint import Checkpoint
 from oneof.compute import noise, set_noise
 from oneof.engine import Course, Judge, Trial, evaluate, scored
+from oneof.features import Array
 from oneof.stacked import StackedBatch, StackedSGD, repeated, stacked_method, take_rows
 
 # Those that the optimiser of a stack has as vectors.
@@ -135,7 +136,7 @@ class Stack(Course):
         said: list[dict[str, float]] = [{} for _ in self.trials]
         if self._watched is None:
             return said
-        probabilities = evaluate(self.method, self.data, self._watched)
+        probabilities: Array = evaluate(self.method, self.data, self._watched).cpu().numpy()
         judged: list[tuple[Iterable[int], Mapping[str, Any]]] = [
             (range(len(said)), scored(probabilities, self._sets))
         ]
