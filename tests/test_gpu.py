@@ -53,14 +53,14 @@ def assert_alike(model, other, **tolerance):
 
 @pytest.fixture
 def recordings(monkeypatch):
-    """Count the graphs that are recorded; with ``.forbidden`` none can be."""
-    made, record = [], graphs.Recorder._record
+    """Count how often steps are recorded, and not the evaluation."""
+    made, record = [], graphs.RecordedSteps._record
 
-    def counted(self, step, generators):
+    def counted(self, step, generator):
         made.append(1)
-        return record(self, step, generators)
+        return record(self, step, generator)
 
-    monkeypatch.setattr(graphs.Recorder, "_record", counted)  # that of steps, not of the evaluation
+    monkeypatch.setattr(graphs.RecordedSteps, "_record", counted)
     return made
 
 
@@ -83,7 +83,7 @@ def test_trials_in_company_end_as_alone(method, images, recordings):
     alone = [clone(model).fit(*images) for model in models]
     del recordings[:]
     together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
-    assert len(recordings) == RECORDINGS.get(name, 1)  # each of all trials
+    assert len(recordings) == 3 * RECORDINGS.get(name, 1)
     for model, twin in zip(together, alone, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)
 
@@ -103,14 +103,31 @@ def test_a_change_is_recorded(name, settings, count, images, recordings, monkeyp
     assert_alike(recorded, make(name, **settings).fit(*images), rtol=1e-4, atol=1e-4)
 
 
-def test_trials_that_leave_are_not_recorded_any_longer(images, recordings):
+def test_trials_that_leave_do_not_disturb_the_others(images, recordings):
     models = [make("proden", seed, epochs=epochs) for seed, epochs in ((0, 4), (1, 2), (2, 4))]
     alone = [clone(model).fit(*images) for model in models]
     del recordings[:]
     together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)
-    assert len(recordings) == 2
+    assert len(recordings) == 3
     for model, twin in zip(together, alone, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
+class Waiting(oneof.PRODEN):
+    """A method that reads a number back in every step, which cannot be recorded."""
+
+    def step(self, batch):
+        losses = super().step(batch)
+        assert float(losses.detach().sum()) > 0
+        return losses
+
+
+def test_steps_that_cannot_be_recorded_are_taken_one_by_one(images):
+    models = [Waiting(**make("proden", seed).get_params()) for seed in range(2)]
+    with pytest.warns(UserWarning, match="cannot be recorded as a CUDA graph"):
+        together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 2)
+    for seed, model in enumerate(together):
+        assert_alike(model, make("proden", seed).fit(*images), rtol=1e-4, atol=1e-4)
 
 
 @every_method
@@ -120,7 +137,7 @@ def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypa
     name = method.func.__name__.lower()
     given = [{"X": x[i:], "y": candidates[i:], "X_val": x[:i], "y_val": candidates[:i]} for i in (40, 80)]
     recorded = oneof.fit_together([make(name, seed) for seed in range(2)], given)
-    monkeypatch.setattr(graphs.Watcher, "_record", lambda self, compute, generators: compute)
+    monkeypatch.setattr(graphs.RecordedEvaluation, "_record", lambda self, compute: compute)
     for model, twin in zip(recorded, oneof.fit_together([make(name, s) for s in range(2)], given), strict=True):
         assert model.history_ == twin.history_
         assert len(set(model.history_["validation_score"])) == EPOCHS

@@ -1,9 +1,9 @@
-"""CUDA graphs: steps as one recording that the GPU replays without waiting for Python.
+"""CUDA graphs: steps as a recording that the GPU replays without waiting for Python.
 
 The first step of a training is an ordinary one; the second is recorded and replayed for the rest, in later
 epochs too. When something may have changed that steps depend on, a learning rate or whether the warm-up is over,
-it begins again; methods need not know. Several trials are recorded side by side, as branches of one graph on
-streams of their own. The evaluation after every epoch is recorded too.
+it begins again; methods need not know. The evaluation after every epoch is recorded as well. Several trials have
+recordings of their own, which the GPU replays side by side.
 """
 
 import gc
@@ -30,37 +30,48 @@ class GraphedCourse(Course):
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
-        self._recorder, self._watcher = Recorder(1), Watcher()
+        self._steps, self._evaluation = RecordedSteps(self), RecordedEvaluation()
 
     def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
         """Take a step for every batch and add its loss to the total."""
-        self._recorder.run([self], [None], [batches], [total])
+        self._steps.begin_epoch(batches)
+        for _ in batches:
+            self._steps.take_one()
+        self._steps.end_epoch(total)
 
     def watch(self) -> list[dict[str, float]]:
         """Return what the watched rows say."""
-        return self._watcher.watch([self])
+        return self._evaluation.watch([self])
 
     def close(self) -> None:
         """Free the recordings."""
-        self._recorder.forget()
-        self._watcher.forget()
+        self._steps.forget()
+        self._evaluation.forget()
 
 
 class Convoy(Course):
-    """Trials on a GPU that take their steps together, each with its own networks, noise and optimiser."""
+    """Trials on a GPU that take their steps side by side, each with its own networks, noise and optimiser."""
 
     def __init__(self, courses: Sequence[Course], generators: Sequence[torch.Generator]) -> None:
         self._courses = list(courses)
         self._generators = list(generators)
         self.trials = [course.trials[0] for course in courses]
-        self._recorder, self._watcher = Recorder(len(courses)), Watcher()
+        parts = zip(courses, generators, strict=True)
+        self._steps = [RecordedSteps(course, generator, len(courses) > 1) for course, generator in parts]
+        self._evaluation = RecordedEvaluation()
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
         begun = [course.begin_epoch() for course in self._courses]
-        batches, totals = [batches for batches, _ in begun], [total for _, total in begun]
-        self._recorder.run(self._courses, self._generators, batches, totals)
-        means: list[float] = (torch.stack(totals) / len(batches[0])).tolist()
+        for steps, (batches, _) in zip(self._steps, begun, strict=True):
+            steps.begin_epoch(batches)
+        count = len(begun[0][0])
+        for _ in range(count):
+            for steps in self._steps:
+                steps.take_one()
+        for steps, (_, total) in zip(self._steps, begun, strict=True):
+            steps.end_epoch(total)
+        means: list[float] = (torch.stack([total for _, total in begun]) / count).tolist()
         return means
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
@@ -69,7 +80,7 @@ class Convoy(Course):
 
     def watch(self) -> list[dict[str, float]]:
         """Return what the watched rows say, for each trial."""
-        return self._watcher.watch(self._courses)
+        return self._evaluation.watch(self._courses)
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
@@ -80,24 +91,28 @@ class Convoy(Course):
     def leave(self, finished: list[Trial]) -> None:
         """Go on without finished trials."""
         if finished:
+            for trial in finished:
+                self._steps[self.trials.index(trial)].forget()
             keep = [i for i, trial in enumerate(self.trials) if trial not in finished]
             self._courses = [self._courses[i] for i in keep]
             self._generators = [self._generators[i] for i in keep]
+            self._steps = [self._steps[i] for i in keep]
             self.trials = [self.trials[i] for i in keep]
 
     def close(self) -> None:
         """Free the recordings."""
-        self._recorder.forget()
-        self._watcher.forget()
+        for recording in (*self._steps, self._evaluation):
+            recording.forget()
 
 
 class Recording:
     """What the GPU replays, if there is anything."""
 
     def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._possible = True
+        # Of its own: what is recorded on one stream shares the scratch memory of matrix products.
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def forget(self) -> None:
         """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
@@ -105,123 +120,118 @@ class Recording:
             self._graph.reset()
             self._graph = None
 
-    def _record(
-        self, compute: Callable[[], None], generators: Sequence[torch.Generator | None]
-    ) -> Callable[[], None]:
+    def _record(self, compute: Callable[[], None], generator: torch.Generator | None = None) -> Callable[[], None]:
         """Return a function that computes the same: the recording, or itself where that cannot be."""
         self._graph = torch.cuda.CUDAGraph()
-        for generator in generators:
-            if generator is not None:
-                self._graph.register_generator_state(generator)
+        generators = [torch.cuda.default_generators[torch.cuda.current_device()]]
+        if generator is not None:
+            self._graph.register_generator_state(generator)
+            generators.append(generator)
         torch.cuda.synchronize()
-        noise = torch.cuda.get_rng_state()
+        noise = [each.get_state() for each in generators]
         try:
-            with _no_garbage_collection(), torch.cuda.graph(self._graph, pool=self._pool):
+            with _no_garbage_collection(), torch.cuda.graph(self._graph, stream=self._stream):
                 compute()
         except RuntimeError as error:
             warnings.warn(
                 f"what a GPU is to do cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}); it is "
-                "done step by step, which is slower",
+                "done one by one, which is slower",
                 stacklevel=2,
             )
             self._possible, self._graph = False, None
             torch.cuda.synchronize()
-            _mend_generator(noise)
+            for each, state in zip(generators, noise, strict=True):
+                _mend(each, state)
             return compute
         return self._graph.replay
 
 
-class Recorder(Recording):
-    """Records one step of all courses and replays it, as long as the next one would be the same."""
+class RecordedSteps(Recording):
+    """Records a step of a course and replays it, on a stream of its own, as long as the next would be the same.
 
-    def __init__(self, courses: int) -> None:
+    Noise comes from the generator, or from the default one. In company no step is split into streams of its own.
+    """
+
+    _order: Tensor  # (steps, B): the batches of the epoch
+    _counter: Tensor  # (1,): steps taken
+    _total: Tensor  # (): the sum of losses
+
+    def __init__(self, course: Course, generator: torch.Generator | None = None, in_company: bool = False) -> None:
         super().__init__()
-        self._streams = [torch.cuda.Stream() for _ in range(courses)]  # type: ignore[no-untyped-call]
-        self._known: list[_Known] = []  # what the recording depends on
+        self._course, self._generator, self._in_company = course, generator, in_company
+        self._known: _Known | None = None  # what the recording depends on
+        self._next: Callable[[], None] | None = None
 
-    def run(
-        self,
-        courses: Sequence[Course],
-        generators: Sequence[torch.Generator | None],
-        batches: Sequence[list[Tensor]],
-        totals: Sequence[Tensor],
-    ) -> None:
-        """Take all steps of an epoch; each course draws from its generator, or from the default one."""
-        orders = [torch.stack(own) for own in batches]  # each (steps, B)
+    def begin_epoch(self, batches: list[Tensor]) -> None:
+        """Take these batches next; see whether the recording still holds."""
+        order = torch.stack(batches)
         # Double precision is for checks.
-        worthwhile = len(batches[0]) >= _FEWEST_STEPS and all(c.data.dtype != torch.float64 for c in courses)
-        replay = self._graph.replay if self._graph is not None and self._holds_for(courses) else None
-        if replay is None:
-            self.forget()
-            self._orders, self._totals = orders, [torch.zeros_like(total) for total in totals]
-            self._counter = torch.zeros(1, dtype=torch.int64, device=totals[0].device)
+        self._worthwhile = len(batches) >= _FEWEST_STEPS and self._course.data.dtype != torch.float64
+        if self._graph is not None and self._known is not None and self._known.holds_for(_known(self._course)):
+            self._order.copy_(order)
+            self._counter.zero_()
+            self._total.zero_()
         else:
-            _copy(orders, self._orders)
-            for tensor in (self._counter, *self._totals):
-                tensor.zero_()
+            self.forget()
+            self._next, self._order = None, order
+            self._counter = torch.zeros(1, dtype=torch.int64, device=order.device)
+            self._total = torch.zeros_like(self._course.data.weight[0])
+        self._stream.wait_stream(torch.cuda.current_stream())
 
-        def step() -> None:
-            self._step(courses, generators)
+    def take_one(self) -> None:
+        """Take the next step."""
+        with torch.cuda.stream(self._stream):
+            if self._next is not None:
+                self._next()
+                return
+            self._step()
+            record = self._worthwhile and self._possible
+            self._next = self._record(self._step, self._generator) if record else self._step
+            self._known = _known(self._course)
 
-        for _ in batches[0]:
-            if replay is not None:
-                replay()
-            else:
-                step()
-                replay = self._record(step, generators) if worthwhile and self._possible else step
-                self._known = [_known(course) for course in courses]
-        _copy(self._totals, totals)
-
-    def _holds_for(self, courses: Sequence[Course]) -> bool:
-        """Tell whether the recording is one of these courses, in an epoch like theirs."""
-        now = [_known(course) for course in courses]
-        return len(now) == len(self._known) and all(map(_Known.holds_for, self._known, now))
-
-    def _step(self, courses: Sequence[Course], generators: Sequence[torch.Generator | None]) -> None:
-        """Let every course take the step that the counter names, on a stream of its own."""
-        main = torch.cuda.current_stream()
-        streams = self._streams[: len(courses)]
-        parts = zip(courses, generators, self._orders, self._totals, streams, strict=True)
-        for course, generator, order, total, stream in parts:
-            stream.wait_stream(main)
-            with torch.cuda.stream(stream), drawing_from(generator), crowded(len(courses) > 1):
-                course.step(order.index_select(0, self._counter)[0], total)
-        for stream in streams:
-            main.wait_stream(stream)
+    def _step(self) -> None:
+        with drawing_from(self._generator), crowded(self._in_company):
+            self._course.step(self._order.index_select(0, self._counter)[0], self._total)
         self._counter += 1
 
+    def end_epoch(self, total: Tensor) -> None:
+        """Write down the sum of losses."""
+        torch.cuda.current_stream().wait_stream(self._stream)
+        total.copy_(self._total)
 
-class Watcher(Recording):
+
+class RecordedEvaluation(Recording):
     """Evaluates the watched rows of all courses, one after the other; from the second time on by a recording."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: list[tuple[Course, dict[str, Any]]] = []
+        self._evaluated: list[Tensor] = []
 
     def watch(self, courses: Sequence[Course]) -> list[dict[str, float]]:
         """Return what they say, for each course; nothing where there are none."""
-        watched = [(course, course.trials[0].watched) for course in courses]
+        watched = [(course, rows) for course in courses if (rows := course.trials[0].watched) is not None]
 
         def compute() -> None:
-            self._evaluated = [None if rows is None else evaluate(c.method, c.data, rows) for c, rows in watched]
+            self._evaluated = [evaluate(course.method, course.data, rows) for course, rows in watched]
 
-        seen = [(course, _attributes(course.method)) for course in courses]
+        seen = [(course, _attributes(course.method)) for course, _ in watched]
         if seen != self._seen:
             self.forget()
             self._seen = seen
             compute()
-        elif self._graph is None and self._possible:
-            self._record(compute, [])()
+        elif self._graph is None and self._possible and watched:
+            self._record(compute)()
         else:
             (compute if self._graph is None else self._graph.replay)()
-        results = zip(courses, self._evaluated, strict=True)
-        return [{} if own is None else judged(course.trials[0], own) for course, own in results]
+        own = zip(watched, self._evaluated, strict=True)
+        said = {id(course): judged(course.trials[0], evaluated) for (course, _), evaluated in own}
+        return [said.get(id(course), {}) for course in courses]
 
 
 class _Known(NamedTuple):
-    """What a recorded step of a course depends on, beside what tensors hold."""
+    """What a recorded step depends on, beside what tensors hold."""
 
-    course: Course
     asked: Epoch
     epoch: int
     rates: list[float]
@@ -229,13 +239,13 @@ class _Known(NamedTuple):
 
     def holds_for(self, now: "_Known") -> bool:
         """Tell whether steps are still the same."""
-        same = (self.course, self.rates, self.attributes) == (now.course, now.rates, now.attributes)
+        same = (self.rates, self.attributes) == (now.rates, now.attributes)
         return same and self.asked.answers_as(now.epoch)
 
 
 def _known(course: Course) -> _Known:
     rates = [group["lr"] for group in course.optimizer.param_groups]
-    return _Known(course, course.asked, course.epoch, rates, _attributes(course.method))
+    return _Known(course.asked, course.epoch, rates, _attributes(course.method))
 
 
 def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:
@@ -246,11 +256,6 @@ def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:
         if isinstance(value, Tensor)
         or all(isinstance(v, _PLAIN) for v in (value if type(value) is tuple else [value]))
     }
-
-
-def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
-    for source, target in zip(sources, targets, strict=True):
-        target.copy_(source)
 
 
 @contextmanager
@@ -264,11 +269,11 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _mend_generator(state: Tensor) -> None:
-    """Give the GPU's generator a fresh state: a recording that failed leaves the old one unusable."""
-    fresh = torch.Generator(torch.device("cuda", torch.cuda.current_device()))
+def _mend(generator: torch.Generator, state: Tensor) -> None:
+    """Give a generator a fresh state: a recording that failed leaves the old one unusable."""
+    fresh = torch.Generator(generator.device)
     fresh.set_state(state)
-    torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(fresh)
+    generator.graphsafe_set_state(fresh)
 
 
 @contextmanager
