@@ -1,7 +1,7 @@
 """How fast training is: ``python benchmarks/speed.py --device cuda --out speed-h200.json``.
 
-Random rows of real shapes, fixed seeds. One epoch warms up, the mean of the next ones counts; validation and test
-rows are judged after each. Sections are ``images`` (beside the conventional way and the authors' code),
+Random rows of real shapes, fixed seeds. First epochs warm up, the mean of the next ones counts; validation and
+test rows are judged after each. Sections are ``images`` (beside the conventional way and the authors' code),
 ``reference`` (that conventional way), ``tables`` (many small trials at once) and ``growth`` (of rows, classes and
 trials). Prints Markdown tables and writes a JSON file after every case, so that a killed run keeps what it has;
 ``--show FILES`` prints the tables of such files as if they were one.

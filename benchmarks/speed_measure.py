@@ -84,13 +84,15 @@ def measure(
     trials: int = 1,
     most: int = 2,
     enough: float = 1.5,
+    warm: int = 1,
     points: int = 1,
     **settings: Any,
 ) -> Figures:
     """Train one trial, or several together; return seconds an epoch and trial, judging included.
 
-    The first epoch warms up. The mean is over those that follow: as many as fit into ``enough`` seconds, at least
-    one and at most ``most``. Methods with phases are in their main phase. Every seed has ``points`` of a grid.
+    The first ``warm`` epochs warm up. The mean is over those that follow: as many as fit into ``enough`` seconds,
+    at least one and at most ``most``. Methods with phases are in their main phase. Every seed has ``points`` of a
+    grid.
     """
     forget()
     settings = {
@@ -107,16 +109,16 @@ def measure(
         prepared = [_prepare(job, device, None) for job in jobs]
     first, ends = prepared[0], [_now(device)]
     first.on_epoch = lambda epoch: ends.append(_now(device))
-    first.pause = lambda: len(ends) > most + 1 or (len(ends) > 2 and ends[-1] - ends[1] >= enough)
+    first.pause = lambda: len(ends) > most + warm or (len(ends) > warm + 1 and ends[-1] - ends[warm] >= enough)
     with suppress(Paused):
         if trials == 1:
             with threads(first.method._thread_count()):
                 train(first)
         else:
             train_together(prepared)
-    epochs = len(ends) - 2
+    epochs = len(ends) - 1 - warm
     figures = {
-        "seconds": (ends[-1] - ends[1]) / epochs / trials,
+        "seconds": (ends[-1] - ends[warm]) / epochs / trials,
         "epochs": epochs,
         "first_epoch": ends[1] - ends[0],
     }
