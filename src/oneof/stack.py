@@ -24,7 +24,8 @@ from oneof.stacked import StackedBatch, StackedSGD, repeated, stacked_method, ta
 
 # Those that the optimiser of a stack has as vectors.
 VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
-# Once freed, glibc keeps as much for later use; otherwise it returns memory to the system at every step.
+# Once such a block was freed, glibc keeps as much for later use; otherwise it returns memory to the system and
+# takes it again at every step.
 _LARGE_BLOCK = 2**25 - 2**14  # bytes: it learns from no larger ones
 
 
@@ -39,8 +40,8 @@ class Begun(NamedTuple):
 class Stack(Course):
     """Trials that are alike, under way together."""
 
-    def __init__(self, courses: "Sequence[Begun]") -> None:
-        torch.empty(_LARGE_BLOCK, dtype=torch.uint8)
+    def __init__(self, courses: Sequence[Begun]) -> None:
+        torch.empty(_LARGE_BLOCK, dtype=torch.uint8)  # and freed at once
         company = _company(courses)
         self._company = {id(begun.trial): number for begun, number in zip(courses, company, strict=True)}
         courses = sorted(courses, key=lambda begun: self._company[id(begun.trial)])  # those of one adjoin
