@@ -21,7 +21,7 @@ from oneof.checkpoint import Checkpoint
 from oneof.compute import crowded
 from oneof.engine import Course, Trial, evaluate, judged
 
-_FEWEST_STEPS = 4  # for which recording pays
+_FEWEST_STEPS = 4  # for which recording pays within an epoch
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -165,9 +165,11 @@ class RecordedSteps(Recording):
     def begin_epoch(self, batches: list[Tensor]) -> None:
         """Take these batches next; see whether the recording still holds."""
         order = torch.stack(batches)
-        # Double precision is for checks.
-        self._worthwhile = len(batches) >= _FEWEST_STEPS and self._course.data.dtype != torch.float64
-        if self._graph is not None and self._known is not None and self._known.holds_for(_known(self._course)):
+        as_before = self._known is not None and self._known.holds_for(_known(self._course))
+        # Where an epoch is short and every one is another, recording does not pay. Double precision is for checks.
+        pays = len(batches) >= _FEWEST_STEPS or as_before
+        self._worthwhile = pays and self._course.data.dtype != torch.float64
+        if self._graph is not None and as_before:
             self._order.copy_(order)
             self._counter.zero_()
             self._total.zero_()

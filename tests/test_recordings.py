@@ -1,0 +1,171 @@
+"""When steps are recorded, without a GPU: an emulated graph sees of Python what there was when it was recorded."""
+
+from contextlib import contextmanager, nullcontext
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import oneof
+from conftest import MEMBERS, every_method
+from oneof import graphs
+from oneof.compute import seed_for, seeded
+from oneof.engine import Course, run
+
+EPOCHS = 6
+SETTINGS = {"network": "mlp", "epochs": EPOCHS, "batch_size": 16, "validation_fraction": 0.2, "device": "cpu"}
+
+
+class EmulatedGraph:
+    """Computes again, with the attributes, rates and answers about the epoch that it was recorded with."""
+
+    def __init__(self, recording, compute):
+        self.compute = compute
+        self.courses = [c for c, _ in recording._seen] if hasattr(recording, "_seen") else [recording._course]
+        self.recorded = [self.state(course) for course in self.courses]
+
+    @staticmethod
+    def state(course):
+        return dict(vars(course.method)), course.asked, [group["lr"] for group in course.optimizer.param_groups]
+
+    @staticmethod
+    def set(course, state):
+        attributes, course.asked, rates = state
+        vars(course.method).update(attributes)
+        for group, rate in zip(course.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+    def replay(self):
+        present = [self.state(course) for course in self.courses]
+        for course, state in zip(self.courses, self.recorded, strict=True):
+            self.set(course, state)
+        self.compute()
+        for course, state in zip(self.courses, present, strict=True):
+            self.set(course, state)
+
+    def reset(self):
+        self.compute = None
+
+
+@pytest.fixture
+def recordings(monkeypatch):
+    """Emulate what records, and write down of what."""
+    made = []
+
+    def record(self, compute, generator=None):
+        made.append(type(self).__name__)
+        self._graph = EmulatedGraph(self, compute)
+        return self._graph.replay
+
+    monkeypatch.setattr(graphs.Recording, "_record", record)
+    monkeypatch.setattr(torch.cuda, "Stream", MagicMock())
+    monkeypatch.setattr(torch.cuda, "current_stream", MagicMock())
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(graphs, "drawing_from", drawing_from)
+    return made
+
+
+@contextmanager
+def drawing_from(generator):
+    """Draw from a generator, on the CPU."""
+    if generator is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(generator.get_state())
+        yield
+        generator.set_state(torch.get_rng_state())
+
+
+def rows(count=80):
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=count)
+    x = rng.normal(size=(count, 8)) + 2 * np.eye(4, 8)[y]
+    return {"X": x, "y": np.eye(4, dtype=bool)[y] | (rng.random((count, 4)) < 0.3)}
+
+
+def fit_recorded(model, given, **hooks):
+    trial = model._prepare(**given, **hooks)
+    with seeded(seed_for(trial.setup.seed, "noise"), torch.device("cpu")):
+        run(graphs.GraphedCourse(trial))
+    return model._finish(trial)
+
+
+def assert_same(model, twin):
+    assert model.history_ == twin.history_
+    for name, tensor in model.learned().items():
+        assert torch.equal(tensor, twin.learned()[name]), name
+
+
+def made(method, **settings):
+    views = "jitter+plain" if method.func.needs_views else None
+    return method(random_state=0, **SETTINGS | {"views": views} | settings)
+
+
+@every_method
+def test_recorded_steps_are_those_taken_one_by_one(method, recordings):
+    """Through the warm-up, and beyond it."""
+    recorded = fit_recorded(made(method), rows())
+    assert_same(recorded, made(method).fit(**rows()))
+    known = {"IDGP": 3, "Membership": 2, "VALEN": 2, "PLCR": EPOCHS, "PiCO": EPOCHS}
+    assert recordings.count("RecordedSteps") == known.get(type(recorded).__name__, 1)
+    assert recordings.count("RecordedEvaluation") == (2 if isinstance(recorded, oneof.IDGP) else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "count"),
+    [
+        ("proden", {"schedule": "cosine"}, EPOCHS),
+        ("idgp", {"r": 2, "q": 4, "m": 0.5}, 6),
+        ("idgp", {"objective": "released", "warm_up": 2}, 3),
+        ("plcr", {"ramp": 2}, 3),
+        ("pico", {"prototype_start": 4}, 3),
+    ],
+)
+def test_a_change_is_recorded(name, settings, count, recordings):
+    recorded = fit_recorded(made(MEMBERS[name], **settings), rows())
+    assert_same(recorded, made(MEMBERS[name], **settings).fit(**rows()))
+    assert recordings.count("RecordedSteps") == count
+
+
+class Restless(oneof.PRODEN):
+    """A method whose tables, numbers and memory change between epochs."""
+
+    def start_epoch(self, epoch, data):
+        if epoch == 2:
+            self.scale_ = 2.0
+        if epoch == 4:
+            self.w_ = self.w_.clone()
+
+    def step(self, batch):
+        return getattr(self, "scale_", 1.0) * super().step(batch)
+
+
+def test_a_method_may_change_as_it_likes(recordings):
+    recorded = fit_recorded(Restless(random_state=0, **SETTINGS), rows())
+    assert_same(recorded, Restless(random_state=0, **SETTINGS).fit(**rows()))
+    assert recordings.count("RecordedSteps") == 3
+
+
+@pytest.mark.parametrize(("name", "count"), [("proden", 1), ("plcr", 0)])
+def test_epochs_of_few_steps_are_recorded_when_the_next_is_alike(name, count, recordings):
+    recorded = fit_recorded(made(MEMBERS[name], batch_size=32), rows())
+    assert_same(recorded, made(MEMBERS[name], batch_size=32).fit(**rows()))
+    assert recordings.count("RecordedSteps") == count
+
+
+@every_method
+def test_trials_of_a_convoy_end_as_alone(method, recordings):
+    """With other seeds, rates, numbers of epochs and warm-ups, and noise."""
+    models = [made(method, views="jitter+jitter", lr=0.01 * (i + 1), epochs=3 + 2 * i) for i in range(3)]
+    for i, model in enumerate(models):
+        model.set_params(random_state=i, **{"warm_up": i + 1} if hasattr(model, "warm_up") else {})
+    twins = [clone(model).fit(**rows()) for model in models]
+    trials = [model._prepare(**rows()) for model in models]
+    generators = [torch.Generator().manual_seed(seed_for(trial.setup.seed, "noise")) for trial in trials]
+    run(graphs.Convoy([Course(trial) for trial in trials], generators))
+    for trial, twin in zip(trials, twins, strict=True):
+        assert_same(trial.method._finish(trial), twin)
+    assert "RecordedSteps" in recordings
