@@ -125,13 +125,23 @@ def test_an_epoch_knows_which_others_would_have_given_its_answers():
     assert not epoch.answers_as(4)  # whoever knows the number may do anything with it
 
 
+def test_what_has_passed_moves_with_the_clock():
+    clock = torch.tensor(3.0)
+    epoch = Epoch(3, clock)
+    assert [float(epoch.passed(10, since)) for since in (0, 1, 5)] == pytest.approx([0.3, 0.2, 0.0])
+    assert float(epoch.passed(2, 0)) == 1
+    clock.fill_(5)
+    assert float(epoch.passed(10, 0)) == 0.5
+    assert epoch.answers_as(5)
+
+
 @every_method
-def test_only_methods_that_change_with_every_epoch_ask_for_its_number(method):
-    """Steps of all others can be recorded once."""
+def test_no_method_asks_for_the_number_of_the_epoch(method):
+    """Steps can be recorded once, or once in every phase."""
     data = make_data(seed=1)
     model, batch = started(method, data), take(data, torch.arange(6), 30, views=3)
     assert list(losses_of(model.step(batch)))
-    assert batch.of_epoch.answers_as(31) == (not isinstance(model, (oneof.PiCO, oneof.PLCR)))
+    assert batch.of_epoch.answers_as(31)
 
 
 @pytest.mark.parametrize("method", [method for name, method in MEMBERS.items() if name != "pico"])

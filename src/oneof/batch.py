@@ -49,10 +49,14 @@ class Data:
 
 
 class Epoch:
-    """The number of an epoch, and a note of what was asked about it: as long as the answers stay, so do steps."""
+    """The number of an epoch, and a note of what was asked about it: as long as the answers stay, so do steps.
 
-    def __init__(self, number: int) -> None:
+    What grows with every epoch comes as a tensor, made of one that the engine moves on: the ``clock`` ().
+    """
+
+    def __init__(self, number: int, clock: Tensor | None = None) -> None:
         self._number = number
+        self._clock = torch.tensor(float(number)) if clock is None else clock
         self._before: dict[int, bool] = {}
         self._told = False
 
@@ -65,6 +69,10 @@ class Epoch:
     def before(self, other: int) -> bool:
         """Tell whether this epoch comes before another."""
         return self._before.setdefault(other, self._number < other)
+
+    def passed(self, epochs: int, since: int) -> Tensor:
+        """Return the share of so many epochs that has passed since another one, in [0, 1]."""
+        return ((self._clock - since) / epochs).clamp(0, 1)
 
     def answers_as(self, number: int) -> bool:
         """Tell whether the epoch of that number would have given the same answers."""
@@ -82,12 +90,16 @@ class Batch:
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch. Where `before` is enough, steps of several epochs can be recorded as one."""
+        """The number of the epoch. With `before` and `passed` instead, steps are recorded once for many epochs."""
         return self.of_epoch.number
 
     def before(self, epoch: int) -> bool:
         """Tell whether this is a batch of an earlier epoch."""
         return self.of_epoch.before(epoch)
+
+    def passed(self, epochs: int, since: int = 0) -> Tensor:
+        """Return the share () of so many epochs that has passed since another one, in [0, 1]."""
+        return self.of_epoch.passed(epochs, since)
 
     @property
     def x(self) -> Tensor:

@@ -118,6 +118,9 @@ class Trial:
 class Course:
     """A trial under way: its optimiser, the order of its rows, and its noise. `oneof.stack` has many in one."""
 
+    asked: Epoch  # the epoch under way
+    _clock: Tensor | None = None  # its number, always in the same place
+
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
@@ -125,7 +128,6 @@ class Course:
             self.method.parameter_groups(), lr=self.method.lr, momentum=self.method.momentum
         )
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
-        self.asked = Epoch(0)  # about the epoch under way
         self.order = torch.Generator().manual_seed(seed_for(trial.setup.seed, "order"))
         if trial.checkpoint is not None:
             trial.state = trial.checkpoint.restore(self.method, self.optimizer, self.order) or trial.state
@@ -147,7 +149,9 @@ class Course:
     def begin_epoch(self) -> tuple[list[Tensor], Tensor]:
         """Return the rows (..., B) of every step and a place (...) to add the losses up."""
         method, data, epoch = self.method, self.data, self.epoch
-        self.asked = Epoch(epoch)
+        if self._clock is None:
+            self._clock = torch.zeros((), dtype=torch.float64, device=data.weight.device)
+        self.asked = Epoch(epoch, self._clock.fill_(epoch))
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
         for module in method.modules():

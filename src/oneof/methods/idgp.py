@@ -229,10 +229,8 @@ class IDGP(PartialLabelClassifier):
         loss = self.weight_f * prior_f + self.weight_g * prior_g + coupling
         if len(batch.views) == 1:
             return loss
-        ramp = (batch.epoch - 2 * self.warm_up) / 100 if batch.before(2 * self.warm_up + 100) else 1.0
-        return loss + ramp * self.weight_consistency * _total(
-            [self._released_consistency(*view, d, bm) for view in zip(u, v, strict=True)]
-        )
+        ramp = batch.passed(100, since=2 * self.warm_up) * self.weight_consistency
+        return loss + ramp * _total([self._released_consistency(*view, d, bm) for view in zip(u, v, strict=True)])
 
     def _released_coupling(self, U: Tensor, s: Tensor, d: Tensor, o: Tensor) -> Tensor:
         """The terms in which each network weighs the other's labels: L_fg and L_gf."""

@@ -93,18 +93,18 @@ class PiCO(PRODEN):
             contrastive = F.instance_contrast(q, k, self.queue_, self.temperature)
         else:
             nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)
-            phi = self._phi(batch.epoch)
+            phi = self._phi(batch)
             w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
             contrastive = F.label_contrast(q, k, self.queue_, pseudo, self.queue_labels_, self.temperature)
         yield F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
         self._enqueue(k, pseudo)
 
-    def _phi(self, epoch: int) -> float:
+    def _phi(self, batch: Batch) -> float | Tensor:
         """The share of w that is kept: 0.99 in the first epoch, then set at the end of each epoch."""
-        if epoch == 0:
+        if batch.before(1):
             return 0.99
-        return self.phi_start + (epoch - 1) / self.epochs * (self.phi_end - self.phi_start)
+        return self.phi_start + batch.passed(self.epochs, since=1) * (self.phi_end - self.phi_start)
 
     @staticmethod
     def _embed(network: Network, projection: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -42,6 +42,7 @@ class PLCR(PRODEN):
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits.log_softmax(-1).mean(0), batch.candidates))
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
-        weight = self.weight * (batch.epoch / self.ramp if batch.before(self.ramp) else 1.0)
-        loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
+        loss: Tensor = self.weight * batch.passed(self.ramp) * divergence + F.complementary_nll(
+            logits[0], batch.candidates
+        )
         return loss
