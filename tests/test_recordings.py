@@ -28,11 +28,11 @@ class EmulatedGraph:
 
     @staticmethod
     def state(course):
-        return dict(vars(course.method)), course.asked, [group["lr"] for group in course.optimizer.param_groups]
+        return dict(vars(course.method)), course.of_epoch, [group["lr"] for group in course.optimizer.param_groups]
 
     @staticmethod
     def set(course, state):
-        attributes, course.asked, rates = state
+        attributes, course.of_epoch, rates = state
         vars(course.method).update(attributes)
         for group, rate in zip(course.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate

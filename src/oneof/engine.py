@@ -118,7 +118,7 @@ class Trial:
 class Course:
     """A trial under way: its optimiser, the order of its rows, and its noise. `oneof.stack` has many in one."""
 
-    asked: Epoch  # the epoch under way
+    of_epoch: Epoch  # the one under way
     _clock: Tensor | None = None  # its number, always in the same place
 
     def __init__(self, trial: Trial) -> None:
@@ -138,7 +138,7 @@ class Course:
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` with their views."""
-        return make_batch(self.data, index, self.asked, self.method.views, self.method.flips)
+        return make_batch(self.data, index, self.of_epoch, self.method.views, self.method.flips)
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
@@ -151,7 +151,7 @@ class Course:
         method, data, epoch = self.method, self.data, self.epoch
         if self._clock is None:
             self._clock = torch.zeros((), dtype=torch.float64, device=data.weight.device)
-        self.asked = Epoch(epoch, self._clock.fill_(epoch))
+        self.of_epoch = Epoch(epoch, self._clock.fill_(epoch))
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
         for module in method.modules():

@@ -234,7 +234,7 @@ class RecordedEvaluation(Recording):
 class _Known(NamedTuple):
     """What a recorded step depends on, beside what tensors hold."""
 
-    asked: Epoch
+    of_epoch: Epoch
     epoch: int
     rates: list[float]
     attributes: dict[str, Any]  # of the method
@@ -242,12 +242,12 @@ class _Known(NamedTuple):
     def holds_for(self, now: "_Known") -> bool:
         """Tell whether steps are still the same."""
         same = (self.rates, self.attributes) == (now.rates, now.attributes)
-        return same and self.asked.answers_as(now.epoch)
+        return same and self.of_epoch.answers_as(now.epoch)
 
 
 def _known(course: Course) -> _Known:
     rates = [group["lr"] for group in course.optimizer.param_groups]
-    return _Known(course.asked, course.epoch, rates, _attributes(course.method))
+    return _Known(course.of_epoch, course.epoch, rates, _attributes(course.method))
 
 
 def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:

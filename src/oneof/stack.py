@@ -116,7 +116,7 @@ class Stack(Course):
         else:
             made = self._each(lambda own: make_views(own, names, flips), take_rows(self._x, kept))
             views = [torch.stack(versions) for versions in zip(*made, strict=True)]
-        return StackedBatch(views, candidates, index, self.asked, rows, self._readers, self._each)
+        return StackedBatch(views, candidates, index, self.of_epoch, rows, self._readers, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
         """Apply a function that draws random numbers to the part of every trial, with its own stream."""

@@ -42,7 +42,6 @@ class PLCR(PRODEN):
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits.log_softmax(-1).mean(0), batch.candidates))
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
-        loss: Tensor = self.weight * batch.passed(self.ramp) * divergence + F.complementary_nll(
-            logits[0], batch.candidates
-        )
+        weight = self.weight * batch.passed(self.ramp)
+        loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
         return loss
