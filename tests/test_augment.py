@@ -189,17 +189,16 @@ def test_cutout_is_centred_uniformly(height, width, length):
 
 def record(monkeypatch, policy, count, expected_fill):
     """Let a policy draw; return the operations and magnitudes (count, steps) it would have applied."""
-    calls = []
+    drawn = []
 
-    def operate(x, operation, magnitude, fill):
+    def operate(x, operations, magnitudes, fill):
         assert fill == expected_fill
-        calls.append((operation, magnitude))
+        drawn.extend((operations.int().tolist(), magnitudes.tolist()))
         return x
 
     monkeypatch.setattr(policies, "operate", operate)
     policy(torch.zeros(count, 3, 1, 1, dtype=torch.uint8))
-    operations = torch.stack([operation for operation, _ in calls], 1)
-    return operations.int().tolist(), torch.stack([magnitude for _, magnitude in calls], 1).tolist()
+    return drawn
 
 
 def test_levels_of_autoaugment():

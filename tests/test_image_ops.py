@@ -77,7 +77,7 @@ def images(shape, seed=0):
 
 def apply(name, x, magnitude):
     count = len(x)
-    return operate(x, torch.full((count,), NUMBER[name]), torch.full((count,), float(magnitude)), fill=128)
+    return operate(x, torch.full((count, 1), NUMBER[name]), torch.full((count, 1), float(magnitude)), fill=128)
 
 
 @every_shape
@@ -120,15 +120,16 @@ def test_every_image_takes_its_own_operation(shape):
     x = images(shape)[torch.arange(140) % 10]
     names = [list(OPERATIONS)[i % 14] for i in range(140)]
     magnitudes = [CASES[name][0][i % len(CASES[name][0])] for i, name in enumerate(names)]
-    mixed = operate(x, torch.tensor([NUMBER[name] for name in names]), torch.tensor(magnitudes), fill=128)
+    numbers = torch.tensor([NUMBER[name] for name in names])
+    mixed = operate(x, numbers[:, None], torch.tensor(magnitudes)[:, None], fill=128)
     for i, (name, magnitude) in enumerate(zip(names, magnitudes, strict=True)):
         assert torch.equal(mixed[i : i + 1], apply(name, x[i : i + 1], magnitude)), name
 
 
 def test_fill():
     x = images(SHAPES["photo"])
-    away = torch.full((len(x),), NUMBER["translate_x"])
-    assert (operate(x, away, torch.full((len(x),), 2.0), fill=7) == 7).all()
+    away = torch.full((len(x), 1), NUMBER["translate_x"])
+    assert (operate(x, away, torch.full((len(x), 1), 2.0), fill=7) == 7).all()
 
 
 @every_shape

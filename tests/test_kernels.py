@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 import oneof
-from oneof import fused, kernels
+from oneof import descent, fused, image_kernels, kernels
+from oneof.augment import make_views
 from oneof.convnets import Residual, Stages, basic
+from oneof.launch import _kernel, available, source
 from oneof.networks import build
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -45,37 +47,68 @@ def test_layers_are_not_fused_on_a_cpu():
 
 def test_the_kernels_are_part_of_the_package():
     folder = files("oneof").joinpath("cuda")
-    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu"} <= {each.name for each in folder.iterdir()}
-    assert kernels._source("lenet").startswith(kernels._source("common"))
+    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu", "views.cu", "descent.cu"} <= {
+        each.name for each in folder.iterdir()
+    }
+    assert source("lenet").startswith(source("common"))
 
 
-@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
-def test_kernels_are_launched_with_what_they_take(name, shape, monkeypatch):
-    launched = {}
+@pytest.fixture
+def launched(monkeypatch):
+    """Kernels and the kinds of their arguments, without any launch; in the end these are what each takes."""
+    calls = {}
 
     def launch(kernel, blocks, *arguments, threads=256):
-        launched[kernel] = [Tensor if isinstance(each, Tensor) else type(each) for each in arguments]
+        calls[kernel] = [Tensor if isinstance(each, Tensor) else type(each) for each in arguments]
 
-    monkeypatch.setattr(fused, "applies", lambda x: True)
-    monkeypatch.setattr(kernels, "_launch", launch)
-    monkeypatch.setattr(kernels, "_processors", lambda device: 4)
-    network = build(name, shape, 5, bf16=True).to(memory_format=torch.channels_last)
-    network(torch.randn(6, *shape)).sum().backward()
-    assert all(p.grad.shape == p.shape for p in network.parameters())
-    with torch.no_grad():
-        assert network.eval()(torch.randn(6, *shape)).shape == (6, 5)
-    assert launched
-    for kernel, given in launched.items():
+    for module in (kernels, image_kernels, descent):
+        monkeypatch.setattr(module, "launch", launch)
+    for module in (kernels, descent):
+        monkeypatch.setattr(module, "processors", lambda device: 4)
+    yield calls
+    assert calls
+    for kernel, given in calls.items():
         file, called = kernel.split(": ")
         base, _, template = called.rstrip(">").partition("<")
         pattern = rf"(?:template <([^>]*)>\s+|extern \"C\" )__global__[^(]*\([^)]*\)\s+{base}\(([^)]*)\)"
-        templates, parameters = re.search(pattern, kernels._source(file)).groups()
+        templates, parameters = re.search(pattern, source(file)).groups()
         assert len(template.split(",")) == len((templates or "").split(",")), kernel
         kinds = [
             Tensor if "*" in each else {"int": int, "double": float}[each.split()[0]]
             for each in parameters.split(",")
         ]
         assert kinds == given, kernel
+
+
+@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+def test_networks_launch_kernels_with_what_they_take(name, shape, monkeypatch, launched):
+    monkeypatch.setattr(fused, "applies", lambda x: True)
+    network = build(name, shape, 5, bf16=True).to(memory_format=torch.channels_last)
+    network(torch.randn(6, *shape)).sum().backward()
+    assert all(p.grad.shape == p.shape for p in network.parameters())
+    with torch.no_grad():
+        assert network.eval()(torch.randn(6, *shape)).shape == (6, 5)
+
+
+@pytest.mark.parametrize("flip", [True, False])
+def test_views_launch_kernels_with_what_they_take(flip, monkeypatch, launched):
+    monkeypatch.setattr(image_kernels, "apply_to", lambda x: True)
+    for shape in ((1, 28, 28), (3, 32, 32)):
+        for view in make_views(torch.zeros(6, *shape, dtype=torch.uint8), "weak+strong+pico-strong", flip):
+            assert view.shape == (6, *shape)
+    assert {kernel.split("<")[0] for kernel in launched} == {"views: reframe", "views: operate"}
+
+
+def test_descent_launches_a_kernel_with_what_it_takes(monkeypatch, launched):
+    monkeypatch.setattr(descent, "available", lambda device: True)
+    large, small = nn.Linear(512, 512), nn.Linear(8, 2)
+    optimizer = descent.Descent([*large.parameters(), *small.parameters()], lr=0.1, momentum=0.9)
+    before = large.weight.clone(), small.weight.clone()
+    (large(torch.ones(1, 512)).sum() + small(torch.ones(1, 8)).sum()).backward()
+    optimizer.step()
+    assert torch.equal(large.weight, before[0]), "left to the kernel"
+    assert not torch.equal(small.weight, before[1])
+    assert large.weight.grad is not None
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------
@@ -258,17 +291,56 @@ def test_trials_in_bfloat16_are_the_same_bits_alone_again_and_in_company(network
 
 
 @on_gpu
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 7, 9)])
+@pytest.mark.parametrize("flip", [True, False])
+def test_views_are_those_of_tensor_operations(shape, flip, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(256, (600, *shape), generator=generator, dtype=torch.uint8)
+    x //= torch.randint(1, 30, (600, shape[0], 1, 1), generator=generator, dtype=torch.uint8)  # few levels, or one
+    x = x.contiguous(memory_format=torch.channels_last).cuda()
+
+    def views():
+        torch.manual_seed(1)
+        return make_views(x, "weak+strong+strong+pico-strong", flip)
+
+    fast = views()
+    monkeypatch.setattr(image_kernels, "apply_to", lambda x: False)
+    for one, other in zip(fast, views(), strict=True):
+        assert torch.equal(one, other)
+
+
+@on_gpu
+def test_descent_is_that_of_torch():
+    network = nn.Sequential(nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 3)).cuda()
+    other = deepcopy(network)
+    settings = {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.01}
+    ours = descent.Descent(network.parameters(), **settings)
+    theirs = torch.optim.SGD(other.parameters(), **settings)
+    for _ in range(5):
+        x = torch.randn(64, 1024, device="cuda")
+        for each, optimizer in ((network, ours), (other, theirs)):
+            optimizer.zero_grad(set_to_none=True)
+            each(x).square().sum().backward()
+            optimizer.step()
+    for one, two in zip(network.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        assert torch.equal(ours.state[one]["momentum_buffer"], theirs.state[two]["momentum_buffer"])
+
+
+@on_gpu
 def test_without_a_compiler_cudnn_does_the_work(monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("no compiler\nanywhere")
 
-    kernels.available.cache_clear()
-    kernels._kernel.cache_clear()
+    available.cache_clear()
+    _kernel.cache_clear()
     monkeypatch.setattr(torch.cuda, "_compile_kernel", fail)
     network = build("lenet", (1, 28, 28), 5, bf16=True).cuda()
-    with pytest.warns(UserWarning, match="cannot be compiled .no compiler anywhere.; cuDNN's are used"):
+    with pytest.warns(
+        UserWarning, match="cannot be compiled .no compiler anywhere.; those of torch and cuDNN are used"
+    ):
         assert network(channels_last(8, 1, 28, 28)).isfinite().all()
-    kernels.available.cache_clear()
+    available.cache_clear()
 
 
 def test_residual_blocks_of_other_networks_stay_as_they_are():

@@ -67,14 +67,12 @@ def noisy(x: Tensor, flip: bool) -> Tensor:
 
 def weak(x: Tensor, flip: bool) -> Tensor:
     """Mirror half of the images, and shift each by up to an eighth of its sides with reflected borders."""
-    _check_images(x)
-    height, width = x.shape[-2:]
-    return ops.crop(_random_flip(x, flip), _random_shift(x, height), _random_shift(x, width))
+    return ops.reframe(x, *_random_frame(x, flip))
 
 
 def strong(x: Tensor, flip: bool) -> Tensor:
     """Go on from "weak" with Cutout and, on three channels, with AutoAugment's policy for CIFAR-10."""
-    x = _cutout(weak(x, flip))
+    x = ops.reframe(x, *_random_frame(x, flip), _random_hole(x))
     return ops.from_bytes(auto_augment(ops.to_bytes(x)), x.dtype) if x.shape[1] == 3 else x
 
 
@@ -124,19 +122,26 @@ def _random_flip(x: Tensor, flip: bool) -> Tensor:
     return ops.flip(x, _uniform(x) < 0.5) if flip else x
 
 
+def _random_frame(x: Tensor, flip: bool) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Draw which images are mirrored, where that is allowed, and how far each is shifted down and to the right."""
+    _check_images(x)
+    height, width = x.shape[-2:]
+    mirrored = _uniform(x) < 0.5 if flip else None
+    return mirrored, _random_shift(x, height), _random_shift(x, width)
+
+
 def _random_shift(x: Tensor, side: int) -> Tensor:
     """Draw offsets of up to an eighth of the side, both ways: 4 pixels for sides of 28 and 32."""
     padding = min(ceil(side / 8), side - 1)  # a reflected border is narrower than the image
     return torch.randint(-padding, padding + 1, (len(x),), device=x.device)
 
 
-def _cutout(x: Tensor) -> Tensor:
-    """Black out a square about a random pixel, half as wide as the shorter side: 16 pixels for 28 and 32."""
+def _random_hole(x: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Draw the centre of a square half as wide as the shorter side: 16 pixels for 28 and 32 (Cutout)."""
     height, width = x.shape[-2:]
-    half = 2 * ceil(min(height, width) / 8)
     row = torch.randint(height, (len(x),), device=x.device)
     column = torch.randint(width, (len(x),), device=x.device)
-    return ops.erase(x, row - half, column - half, row + half, column + half, fill=0)
+    return row, column, 2 * ceil(min(height, width) / 8)
 
 
 def _random_window(x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """What a step of a method sees: the training rows, and those of one batch with their views."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -87,6 +87,8 @@ class Batch:
     candidates: Tensor  # (..., B, K), boolean
     index: Tensor  # (..., B)
     of_epoch: Epoch
+    # All views below each other (..., views * B, *shape), where they stand so already.
+    all_views: Tensor | None = field(default=None, kw_only=True)
 
     @property
     def epoch(self) -> int:
@@ -123,7 +125,8 @@ class Batch:
 
     @cached_property
     def _rows(self) -> Tensor:
-        """All views below each other (..., views * B, *shape)."""
+        if self.all_views is not None:
+            return self.all_views
         return self.views[0] if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
 
     def take(self, table: Tensor) -> Tensor:
@@ -144,5 +147,5 @@ def make_batch(data: Data, index: Tensor, epoch: Epoch, views: str | None = None
     """Take the rows ``index`` of the data and make their views."""
     x = data.x[index]
     versions = [x] if views is None else make_views(x, views, flips)
-    loaded = [data.scaler.load(version, data.dtype) for version in versions]
-    return Batch(loaded, data.candidates[index], index, epoch)
+    rows = data.scaler.load(torch.cat(versions) if len(versions) > 1 else x, data.dtype)
+    return Batch(list(rows.chunk(len(versions))), data.candidates[index], index, epoch, all_views=rows)

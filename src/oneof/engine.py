@@ -11,6 +11,7 @@ from torch import Tensor
 
 from oneof.batch import Batch, Data, Epoch, make_batch
 from oneof.compute import convolutions, evaluating, seed_for, seeded, uncompiled
+from oneof.descent import Descent
 from oneof.features import Array, HostRows, Scaler
 from oneof.metrics import approximated_accuracy
 
@@ -124,7 +125,8 @@ class Course:
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
-        self.optimizer: Any = torch.optim.SGD(
+        kind = Descent if self.data.weight.device.type == "cuda" else torch.optim.SGD
+        self.optimizer: Any = kind(
             self.method.parameter_groups(), lr=self.method.lr, momentum=self.method.momentum
         )
         self.rates = [group["lr"] for group in self.optimizer.param_groups]

@@ -67,7 +67,7 @@ class Scaler:
         if self.mean.dim() == 1:
             return stored
         mean, std = (t.to(stored.device, dtype) for t in (self.mean, self.std))
-        return (stored.to(dtype) - mean) / std
+        return torch.sub(stored, mean).div_(std)
 
 
 @dataclass(frozen=True)

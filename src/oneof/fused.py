@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from oneof import kernels
+from oneof.launch import available
 
 
 def applies(x: Tensor) -> bool:
@@ -22,7 +23,7 @@ def applies(x: Tensor) -> bool:
         return False
     if not (torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.bfloat16):
         return False
-    return kernels.available(x.device)
+    return available(x.device)
 
 
 def fit(layers: Iterable[nn.Module], channels: Sequence[int] = kernels.CHANNELS) -> bool:
@@ -236,13 +237,31 @@ def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_sec
     layer = _first_layer(x, first, pooled=True)
     assert layer is not None
     out = _first(layer, x, first, norm_first)
-    more_inputs, more_outputs = layer.stored - second.in_channels, kernels.SECOND_STORED - second.out_channels
-    weight = functional.pad(second.weight, (0, 0, 0, 0, 0, more_inputs, 0, more_outputs))
-    y = functional.conv2d(out, weight, padding=2).contiguous(memory_format=torch.channels_last)
+    y: Tensor = _SecondConvolution.apply(out, second.weight)  # type: ignore[no-untyped-call]
     if not norm_second.training:
         return kernels.second_outputs(y, *_frozen(norm_second, kernels.SECOND_STORED))
     features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
     return features
+
+
+class _SecondConvolution(Function):
+    """The convolution of the second block; inputs and outputs have more channels in memory than filters know."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        more_inputs, more_outputs = x.shape[1] - weight.shape[1], kernels.SECOND_STORED - weight.shape[0]
+        stored = functional.pad(weight.to(x.dtype), (0, 0, 0, 0, 0, more_inputs, 0, more_outputs))
+        stored = stored.contiguous(memory_format=torch.channels_last)
+        ctx.save_for_backward(x, stored)
+        return functional.conv2d(x, stored, padding=2).contiguous(memory_format=torch.channels_last)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        rest = ([1, 1], [2, 2], [1, 1], False, [0, 0], 1)  # stride, padding, dilation, ...
+        d_x, _, _ = torch.ops.aten.convolution_backward(d, x, weight, None, *rest, [True, False, False])
+        return d_x, kernels.second_weight_gradient(x, d)
 
 
 class _Second(Function):

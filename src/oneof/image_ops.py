@@ -1,6 +1,6 @@
 """Image operations on a whole batch, where every image has its own parameters.
 
-Images x are (B, C, H, W) bytes and parameters are (B,); `flip`, `crop` and `erase` take images of any type.
+Images x are (B, C, H, W) bytes and parameters are (B,); `reframe` and its parts take images of any type.
 Operations follow Pillow's arithmetic. Nothing is read back from the device, and shapes are static.
 
 `affine`, `lookup` and `enhance` hold several operations each, of which an image takes at most one while the others
@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from oneof import image_kernels
+
 
 def to_bytes(x: Tensor) -> Tensor:
     """Round floats in [0, 1] to bytes in 0..255; bytes stay as they are."""
@@ -22,6 +24,22 @@ def to_bytes(x: Tensor) -> Tensor:
 def from_bytes(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Undo `to_bytes`."""
     return x if dtype == torch.uint8 else (x.float() / 255).to(dtype)
+
+
+def reframe(
+    x: Tensor, mirrored: Tensor | None, top: Tensor, left: Tensor, hole: tuple[Tensor, Tensor, int] | None = None
+) -> Tensor:
+    """Mirror the images that are chosen, if any, shift the frame, then make a hole if there is to be one.
+
+    See `flip` and `crop`. A hole (row, column, half) is black and reaches ``half`` pixels from its centre.
+    """
+    if image_kernels.apply_to(x):
+        return image_kernels.reframe(x, mirrored, top, left, hole)
+    x = crop(x if mirrored is None else flip(x, mirrored), top, left)
+    if hole is None:
+        return x
+    row, column, half = hole
+    return erase(x, row - half, column - half, row + half, column + half, fill=0)
 
 
 def flip(x: Tensor, chosen: Tensor) -> Tensor:

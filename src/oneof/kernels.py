@@ -1,27 +1,19 @@
-"""Compiles the kernels of ``cuda/`` and launches them; torch brings the compiler.
+"""Kernels of convolutional networks. Images are bfloat16, channels last; what one computes stands beside it."""
 
-Images are bfloat16 and channels last in memory. What a kernel computes stands beside it.
-"""
-
-import warnings
-from functools import cache
-from importlib.resources import files
 from math import ceil
-from threading import local
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from oneof.launch import THREADS, launch, processors
+
 CHANNELS = (16, 32, 64)  # for which there are convolutions
 
-_THREADS = 256
 _GRADIENT_THREADS = 192
 _SUMMERS = 1024
 _SIZE = 3  # of a filter
 _PIXELS_BY_CHANNELS = 4096  # of a tile
-
-_threads = local()
 
 Pair = tuple[Tensor, Tensor]
 Triple = tuple[Tensor, Tensor, Tensor]
@@ -46,58 +38,10 @@ def tile_of(shape: torch.Size) -> Tile | None:
     return Tile(height, width, rows, pixels // (rows * width))
 
 
-@cache
-def available(device: torch.device) -> bool:
-    """Tell whether kernels can be compiled for a device; warn where that fails unexpectedly."""
-    if torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0):
-        return False
-    try:
-        add_up(torch.zeros(2, 2, device=device))
-    except Exception as error:  # a compiler that is missing, another interface of torch, ...
-        warnings.warn(
-            f"kernels for convolutions cannot be compiled ({' '.join(str(error).split())[:200]}); cuDNN's are "
-            "used, which are slower",
-            stacklevel=2,
-        )
-        return False
-    return True
-
-
-@cache
-def _kernel(kernel: str, device: torch.device) -> Any:
-    """Compile a kernel, by its file and its name in C++."""
-    file, name = kernel.split(": ")
-    with torch.cuda.device(device):
-        return torch.cuda._compile_kernel(_source(file), name, nvcc_options=["--std=c++17"])
-
-
-def _source(file: str) -> str:
-    """Return the text of a file behind what all have in common."""
-    folder = files("oneof").joinpath("cuda")
-    names = dict.fromkeys(("common", file))
-    return "".join(folder.joinpath(f"{name}.cu").read_text(encoding="utf-8") for name in names)
-
-
-def _launch(
-    kernel: str, blocks: int | tuple[int, int], first: Tensor, *rest: Tensor | int | float, threads: int = _THREADS
-) -> None:
-    """Launch a kernel, ``"file: name"``, on the current stream of the first argument's device."""
-    if not hasattr(_threads, "ready"):  # the driver knows a thread's device only after a call of the runtime
-        _threads.ready = torch.zeros(1, device=first.device)
-    grid = (blocks, 1, 1) if isinstance(blocks, int) else (*blocks, 1)
-    with torch.cuda.device(first.device):
-        _kernel(kernel, first.device)(grid, (threads, 1, 1), [first, *rest])
-
-
-@cache
-def _processors(device: torch.device) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
-
-
 def _blocks(x: Tensor, tile: Tile, at_once: int) -> int:
     """As many blocks as processors take at once, each ``at_once``, or one for each tile."""
     tiles = ceil(x.shape[0] * tile.height / (tile.rows * tile.images))
-    return min(tiles, at_once * _processors(x.device))
+    return min(tiles, at_once * processors(x.device))
 
 
 # --- convolutions -----------------------------------------------------------------------------------------
@@ -107,8 +51,8 @@ def arrange(weight: Tensor) -> Tensor:
     """Return weights (N, C, 3, 3) as `convolve` needs them: for outputs, and for gradients of inputs."""
     outputs, inputs = weight.shape[:2]
     out = torch.empty(2, weight.numel(), dtype=torch.bfloat16, device=weight.device)
-    grid = (ceil(weight.numel() / 8 / _THREADS), 2)
-    _launch(f"residual: arrange<{inputs},{outputs},{_SIZE}>", grid, weight, *weight.stride(), out)
+    grid = (ceil(weight.numel() / 8 / THREADS), 2)
+    launch(f"residual: arrange<{inputs},{outputs},{_SIZE}>", grid, weight, *weight.stride(), out)
     return out
 
 
@@ -158,7 +102,7 @@ def _convolve(
     sums = torch.empty(blocks, 2, channels, device=first.device)
     vectors, activation = vectors or (sums, sums, sums), activation or (sums, sums)
     name = f"residual: convolve<{_listed(channels, channels, *tile, _SIZE, read, write)}>"
-    _launch(name, blocks, first, second, *vectors, weights, out, before, *activation, sums, len(first))
+    launch(name, blocks, first, second, *vectors, weights, out, before, *activation, sums, len(first))
     return out, sums
 
 
@@ -173,7 +117,7 @@ def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, co
     name = _listed(channels, part, channels, *tile, "PLAIN" if activation is None else "ACTIVATED")
     arguments = (x, *(activation or correction[:2]), d, y, *correction, parts, len(x))
     grid = (blocks, channels // part)
-    _launch(f"residual: weight_gradient<{name}>", grid, *arguments, threads=_GRADIENT_THREADS)
+    launch(f"residual: weight_gradient<{name}>", grid, *arguments, threads=_GRADIENT_THREADS)
     return add_up(parts).permute(0, 3, 1, 2)
 
 
@@ -183,7 +127,7 @@ def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, co
 def statistics(y: Tensor) -> Tensor:
     """Return parts of the sums of y and y^2."""
     sums = torch.empty(_blocks_for_octets(y), 2, y.shape[1], device=y.device)
-    _launch(f"common: statistics<{y.shape[1]}>", len(sums), y, sums, y.numel() // 8)
+    launch(f"common: statistics<{y.shape[1]}>", len(sums), y, sums, y.numel() // 8)
     return sums
 
 
@@ -198,7 +142,7 @@ def normalisation(
     out = torch.empty(4, width, device=gamma.device)
     numbers = (len(parts), count, channels, width)
     averages = (eps, momentum, int(running is not None), *(running or (out, out, out)))
-    _launch(
+    launch(
         "common: normalisation", ceil(width / 16), parts, *numbers, gamma, beta, *averages, *out, threads=_SUMMERS
     )
     return out
@@ -211,14 +155,14 @@ def correction(
     channels, width = len(gamma), len(mean)
     s, p, q, d_gamma = torch.empty(4, width, device=gamma.device)
     arguments = (d_scale, d_shift, gamma, mean, deviation, count, channels, width, s, p, q, d_gamma)
-    _launch("common: correction", ceil(width / _THREADS), *arguments)
+    launch("common: correction", ceil(width / THREADS), *arguments)
     return (s, p, q), d_gamma[:channels]
 
 
 def correct(d: Tensor, y: Tensor, correction: Triple) -> Tensor:
     """Return ``s d + p y + q``."""
     out = torch.empty_like(y)
-    _launch(f"residual: correct<{y.shape[1]}>", _blocks_for_octets(y), d, y, *correction, out, y.numel() // 8)
+    launch(f"residual: correct<{y.shape[1]}>", _blocks_for_octets(y), d, y, *correction, out, y.numel() // 8)
     return out
 
 
@@ -226,7 +170,7 @@ def merge(y: Tensor, activation: Pair, z: Tensor | None, z_activation: Pair | No
     """Return ``relu(scale y + shift + shortcut)``; the shortcut is nothing, z, or z with a scale and shift."""
     out = torch.empty_like(y)
     arguments = (y, *activation, y if z is None else z, *(z_activation or activation), out, y.numel() // 8)
-    _launch(f"residual: merge<{y.shape[1]},{_shortcut(z, z_activation)}>", _blocks_for_octets(y), *arguments)
+    launch(f"residual: merge<{y.shape[1]},{_shortcut(z, z_activation)}>", _blocks_for_octets(y), *arguments)
     return out
 
 
@@ -236,14 +180,14 @@ def merge_gradient(d: Tensor, out: Tensor, y: Tensor, z: Tensor | None, normalis
     sums = torch.empty(_blocks_for_octets(y), 3, y.shape[1], device=y.device)
     shortcut = "NORMALISED" if normalised else "IDENTITY"
     arguments = (d, out, y, y if z is None else z, g, sums, y.numel() // 8)
-    _launch(f"residual: merge_gradient<{y.shape[1]},{shortcut}>", len(sums), *arguments)
+    launch(f"residual: merge_gradient<{y.shape[1]},{shortcut}>", len(sums), *arguments)
     return g, add_up(sums)
 
 
 def add_up(parts: Tensor) -> Tensor:
     """Return the sum over the first axis."""
     out = torch.empty_like(parts[0])
-    _launch("common: add_up_parts", ceil(out.numel() / 32), parts, out, len(parts), out.numel(), threads=_SUMMERS)
+    launch("common: add_up_parts", ceil(out.numel() / 32), parts, out, len(parts), out.numel(), threads=_SUMMERS)
     return out
 
 
@@ -275,7 +219,7 @@ def first_sums(layer: First, x: Tensor, weight: Tensor) -> Tensor:
     """Return parts (parts, 2, stored) of the sums of the convolution's outputs and their squares."""
     sums = torch.empty(_blocks_for_images(x), 2, layer.stored, device=x.device)
     nothing = [sums] * 4
-    _launch(f"first: first_layer<{layer},SUMS>", len(sums), x, weight, *weight.stride(), *nothing, sums, len(x))
+    launch(f"first: first_layer<{layer},SUMS>", len(sums), x, weight, *weight.stride(), *nothing, sums, len(x))
     return sums
 
 
@@ -284,16 +228,16 @@ def first_outputs(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift:
     side = layer.side // 2 if layer.pooled else layer.side
     out = torch.empty(len(x), side, side, layer.stored, dtype=torch.bfloat16, device=x.device).permute(0, 3, 1, 2)
     name, rest = f"first: first_layer<{layer},OUTPUTS>", (scale, shift, out, out, scale, len(x))
-    _launch(name, ceil(len(x) / 2), x, weight, *weight.stride(), *rest)
+    launch(name, ceil(len(x) / 2), x, weight, *weight.stride(), *rest)
     return out
 
 
 def first_gradient(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, d: Tensor) -> Triple:
     """Return the gradients of scale and shift, and what `first_weight_gradient` needs to know."""
     width = layer.stored
-    sums = torch.empty(min(_blocks_for_images(x), _processors(x.device)), 2 * width + 2048, device=x.device)
+    sums = torch.empty(min(_blocks_for_images(x), processors(x.device)), 2 * width + 2048, device=x.device)
     name, rest = f"first: first_layer<{layer},GRADIENTS>", (scale, shift, d, d, sums, len(x))
-    _launch(name, len(sums), x, weight, *weight.stride(), *rest)
+    launch(name, len(sums), x, weight, *weight.stride(), *rest)
     total = add_up(sums)
     return total[:width], total[width : 2 * width], total
 
@@ -301,7 +245,7 @@ def first_gradient(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift
 def first_weight_gradient(layer: First, total: Tensor, weight: Tensor, correction: Triple) -> Tensor:
     """Return the gradient of the weights."""
     out = torch.empty_like(weight)
-    _launch(f"first: first_weight_gradient<{layer}>", 1, total, weight, *weight.stride(), *correction, out)
+    launch(f"first: first_weight_gradient<{layer}>", 1, total, weight, *weight.stride(), *correction, out)
     return out
 
 
@@ -313,7 +257,7 @@ SECOND_STORED = 64  # channels of its 50 filters in memory
 def second_outputs(y: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Return the features (B, 2450) of raw outputs y (B, 64, 14, 14) of the second convolution."""
     out = torch.empty(len(y), 50 * 7 * 7, dtype=torch.bfloat16, device=y.device)
-    _launch("lenet: second_block", len(y), y, scale, shift, out, len(y))
+    launch("lenet: second_block", len(y), y, scale, shift, out, len(y))
     return out
 
 
@@ -321,7 +265,7 @@ def second_gradient(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor) -> tuple
     """Return the gradients of scale and shift from that of the features."""
     sums = torch.empty(_blocks_for_images(y), 2, y.shape[1], device=y.device)
     arguments = (d, y, scale, shift, scale, scale, scale, y, sums, len(y))
-    _launch("lenet: second_gradient<OF_VECTORS>", len(sums), *arguments)
+    launch("lenet: second_gradient<OF_VECTORS>", len(sums), *arguments)
     d_scale, d_shift = add_up(sums)
     return d_scale, d_shift
 
@@ -329,12 +273,23 @@ def second_gradient(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor) -> tuple
 def second_gradient_of_y(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor, correction: Triple) -> Tensor:
     """Return the gradient of y from that of the features."""
     out = torch.empty_like(y)
-    _launch("lenet: second_gradient<OF_Y>", len(y), d, y, scale, shift, *correction, out, scale, len(y))
+    launch("lenet: second_gradient<OF_Y>", len(y), d, y, scale, shift, *correction, out, scale, len(y))
     return out
 
 
+def second_weight_gradient(x: Tensor, d: Tensor) -> Tensor:
+    """Return the gradient of the second convolution's weights (50, 20, 5, 5), channels last in memory.
+
+    From its inputs x (B, 24, 14, 14) and the gradient d (B, 64, 14, 14) of its outputs.
+    """
+    blocks = min(len(x), processors(x.device))
+    parts = torch.empty(blocks, 50, 5, 5, 20, device=x.device)
+    launch("lenet: second_weight_gradient", (blocks, 2), x, d, parts, len(x))
+    return add_up(parts).permute(0, 3, 1, 2)
+
+
 def _blocks_for_images(x: Tensor) -> int:
-    return min(ceil(len(x) / 2), 2 * _processors(x.device))
+    return min(ceil(len(x) / 2), 2 * processors(x.device))
 
 
 def _shortcut(z: Tensor | None, z_activation: Pair | None) -> str:
@@ -344,7 +299,7 @@ def _shortcut(z: Tensor | None, z_activation: Pair | None) -> str:
 
 
 def _blocks_for_octets(y: Tensor) -> int:
-    return min(ceil(y.numel() / 8 / _THREADS), 4 * _processors(y.device))
+    return min(ceil(y.numel() / 8 / THREADS), 4 * processors(y.device))
 
 
 def _listed(*values: int | str) -> str:

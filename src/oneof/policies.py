@@ -5,6 +5,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from oneof import image_kernels
 from oneof import image_ops as ops
 
 # Every operation and the magnitude with which it does nothing. Inverting is solarizing from level 0 on.
@@ -82,10 +83,7 @@ def auto_augment(x: Tensor) -> Tensor:
     applied = torch.rand(count, 2, device=device) < probability
     sign = 2 * torch.randint(2, (count, 2), device=device) - 1
     operation = torch.where(applied, operation, NUMBER["identity"])
-    magnitude = centre + sign * spread
-    for step in range(2):
-        x = operate(x, operation[:, step], magnitude[:, step], fill=128)
-    return x
+    return operate(x, operation, centre + sign * spread, fill=128)
 
 
 def rand_augment(x: Tensor, steps: int) -> Tensor:
@@ -93,14 +91,22 @@ def rand_augment(x: Tensor, steps: int) -> Tensor:
     count, device = len(x), x.device
     entry = _range_table(device)[torch.randint(len(RANGES), (count, steps), device=device)]  # (B, steps, 3)
     operation, low, high = entry.unbind(-1)  # (B, steps)
-    magnitude = low + torch.rand(count, steps, device=device) * (high - low)
-    for step in range(steps):
-        x = operate(x, operation[:, step], magnitude[:, step], fill=0)
+    return operate(x, operation, low + torch.rand(count, steps, device=device) * (high - low), fill=0)
+
+
+def operate(x: Tensor, operations: Tensor, magnitudes: Tensor, fill: int) -> Tensor:
+    """Apply to each image its operations (B, steps), by number, with their magnitudes, one after the other.
+
+    ``fill`` is what transforms leave bare.
+    """
+    if image_kernels.apply_to(x):
+        return image_kernels.operate(x, operations, magnitudes, fill)
+    for operation, magnitude in zip(operations.unbind(1), magnitudes.unbind(1), strict=True):
+        x = _operate_once(x, operation, magnitude, fill)
     return x
 
 
-def operate(x: Tensor, operation: Tensor, magnitude: Tensor, fill: int) -> Tensor:
-    """Apply to each image its operation, by number, with its magnitude; ``fill`` is what transforms leave bare."""
+def _operate_once(x: Tensor, operation: Tensor, magnitude: Tensor, fill: int) -> Tensor:
     neutral = _neutral(x.device)
     chosen = operation[:, None] == torch.arange(len(neutral), device=x.device)  # (B, operations)
     value = dict(zip(OPERATIONS, torch.where(chosen, magnitude[:, None], neutral).unbind(1), strict=True))

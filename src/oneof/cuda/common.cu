@@ -85,6 +85,28 @@ __device__ __forceinline__ void multiply(float (&c)[4], const uint4& a, u32 b0, 
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+__device__ __forceinline__ u32 address(const void* shared) {
+    return (u32)__cvta_generic_to_shared(shared);
+}
+
+__device__ __forceinline__ uint4 load_matrices(u32 address) {
+    uint4 m;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
+                 : "r"(address)
+                 : "memory");
+    return m;
+}
+
+__device__ __forceinline__ uint4 load_transposed(u32 address) {
+    uint4 m;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
+                 : "r"(address)
+                 : "memory");
+    return m;
+}
+
 // --- small sums ------------------------------------------------------------------------------------------
 
 // Sums (blocks, 2, C) of y and y^2 over pixels.

@@ -41,28 +41,6 @@ __device__ __forceinline__ int at(int slot, int chunk) {
     return slot * C * 2 + ((chunk ^ (slot / (64 / C) & (C / 8 - 1))) << 4);
 }
 
-__device__ __forceinline__ u32 address(const void* shared) {
-    return (u32)__cvta_generic_to_shared(shared);
-}
-
-__device__ __forceinline__ uint4 load_matrices(u32 address) {
-    uint4 m;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
-                 : "r"(address)
-                 : "memory");
-    return m;
-}
-
-__device__ __forceinline__ uint4 load_transposed(u32 address) {
-    uint4 m;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m.x), "=r"(m.y), "=r"(m.z), "=r"(m.w)
-                 : "r"(address)
-                 : "memory");
-    return m;
-}
-
 // ROWS rows of IMAGES images of H x W pixels, with the border that filters of SIZE x SIZE need.
 template <int H, int W, int ROWS, int IMAGES, int SIZE>
 struct Tile {
