@@ -47,7 +47,7 @@ def test_layers_are_not_fused_on_a_cpu():
 
 def test_the_kernels_are_part_of_the_package():
     folder = files("oneof").joinpath("cuda")
-    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu", "views.cu", "descent.cu"} <= {
+    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu", "units.cu", "views.cu", "descent.cu"} <= {
         each.name for each in folder.iterdir()
     }
     assert source("lenet").startswith(source("common"))
@@ -239,6 +239,43 @@ def test_lenets_second_block(images, exact):
 
 
 @on_gpu
+@pytest.mark.parametrize("images", [1, 37, 300])
+def test_lenets_second_convolution(images, exact):
+    torch.manual_seed(0)
+    layer = nn.Conv2d(20, 50, 5, padding=2, bias=False).cuda().to(memory_format=torch.channels_last)
+    layer.weight.data = rounded(layer.weight)
+    x, d = channels_last(images, 20, 14, 14), channels_last(images, 50, 14, 14)
+    expected = gradients(layer, x, d, "fp32")
+    wide = nn.functional.pad(x, (0, 0, 0, 0, 0, 4)).bfloat16().contiguous(memory_format=torch.channels_last)
+    out = fused._SecondConvolution.apply(wide.requires_grad_(), layer.weight)
+    assert out.shape == (images, 64, 14, 14)
+    assert not out[:, 50:].any()
+    out.backward(nn.functional.pad(d, (0, 0, 0, 0, 0, 14)).to(out).contiguous(memory_format=torch.channels_last))
+    found = {"weight": layer.weight.grad, "out": out[:, :50], "x": wide.grad[:, :20]}
+    assert layer.weight.grad.stride() == layer.weight.stride()
+    assert_close(found, expected, 0.005)
+
+
+@on_gpu
+@pytest.mark.parametrize(("rows", "width"), [(2, 500), (300, 500), (77, 6)])
+def test_units(rows, width, exact):
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(64, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()).cuda()
+    for parameter in layers.parameters():
+        parameter.data = rounded(parameter + 0.1 * torch.randn_like(parameter))
+    x, d = (rounded(torch.randn(rows, count, device="cuda")) for count in (64, width))
+    plain, expected = (gradients(layers, x, d, precision) for precision in ("bf16", "fp32"))
+    own, narrow = deepcopy(layers), x.bfloat16().requires_grad_()
+    out = fused.units(narrow, own[0], own[1])
+    out.backward(d.bfloat16())
+    found = {name: parameter.grad for name, parameter in own.named_parameters()}
+    found |= {"out": out, "x": narrow.grad} | {f"buffer {k}": v for k, v in own.named_buffers()}
+    assert own[0].weight.grad.dtype == torch.float32
+    for name in expected:  # as with residual blocks
+        assert error(found, expected, name) <= 1.3 * error(plain, expected, name) + 2e-3, name
+
+
+@on_gpu
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
 def test_peeking_moves_no_averages_and_gives_the_same_bits(name, shape):
     network = build(name, shape, 5, bf16=True).cuda().to(memory_format=torch.channels_last)
@@ -320,7 +357,7 @@ def test_descent_is_that_of_torch():
         x = torch.randn(64, 1024, device="cuda")
         for each, optimizer in ((network, ours), (other, theirs)):
             optimizer.zero_grad(set_to_none=True)
-            each(x).square().sum().backward()
+            each(x).square().mean().backward()
             optimizer.step()
     for one, two in zip(network.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)

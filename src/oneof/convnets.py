@@ -49,19 +49,18 @@ class Stages(nn.Sequential):
 
 
 class LeNetBody(nn.Sequential):
-    """Two blocks of convolution, normalisation, pooling and activation, then other layers."""
+    """Two blocks of convolution, normalisation, pooling and activation, then normalised, rectified units."""
 
     def is_fused(self, x: Tensor) -> bool:
-        """Tell whether there are kernels for both blocks."""
+        """Tell whether there are kernels for all layers."""
         return fused.is_lenet(x, list(self))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
-        layers = list(self)
         if self.is_fused(x):
-            first, norm_first, _, _, second, norm_second, _, _, _, *layers = layers
-            x = fused.lenet_features(x, first, norm_first, second, norm_second)
-        for layer in layers:
+            first, norm_first, _, _, second, norm_second, _, _, _, linear, norm, _ = self
+            return fused.units(fused.lenet_features(x, first, norm_first, second, norm_second), linear, norm)
+        for layer in self:
             x = layer(x)
         return x
 

@@ -144,12 +144,12 @@ class Course:
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
-        batches, total = self.begin_epoch()
-        self.run_steps(batches, total)
-        return (total / len(batches)).reshape(-1).tolist()
+        order, total = self.begin_epoch()
+        self.run_steps(order, total)
+        return (total / order.shape[-2]).reshape(-1).tolist()
 
-    def begin_epoch(self) -> tuple[list[Tensor], Tensor]:
-        """Return the rows (..., B) of every step and a place (...) to add the losses up."""
+    def begin_epoch(self) -> tuple[Tensor, Tensor]:
+        """Return the rows (..., steps, B) of every step and a place (...) to add the losses up."""
         method, data, epoch = self.method, self.data, self.epoch
         if self._clock is None:
             self._clock = torch.zeros((), dtype=torch.float64, device=data.weight.device)
@@ -162,11 +162,11 @@ class Course:
         size = min(method.batch_size, len(data))
         whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
         shuffled = self.shuffled().to(data.weight.device)[..., :whole]  # (..., N)
-        return list(torch.split(shuffled, size, -1)), torch.zeros_like(data.weight[..., 0])
+        return shuffled.view(*shuffled.shape[:-1], -1, size), torch.zeros_like(data.weight[..., 0])
 
-    def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
-        """Take a step for every batch and add its loss to the total."""
-        for index in batches:
+    def run_steps(self, order: Tensor, total: Tensor) -> None:
+        """Take all steps and add their losses to the total."""
+        for index in order.unbind(-2):
             self.step(index, total)
 
     def step(self, index: Tensor, total: Tensor) -> None:

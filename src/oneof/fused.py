@@ -32,7 +32,7 @@ def fit(layers: Iterable[nn.Module], channels: Sequence[int] = kernels.CHANNELS)
 
 
 def _fits(layer: nn.Module, channels: Sequence[int]) -> bool:
-    if isinstance(layer, nn.BatchNorm2d):
+    if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
         known = layer.affine and layer.momentum is not None and layer.running_mean is not None
         return known and (layer.training or not torch.is_grad_enabled())
     return not isinstance(layer, nn.Conv2d) or (layer.bias is None and layer.out_channels in channels)
@@ -284,3 +284,35 @@ class _Second(Function):
         correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, count)
         d_y = kernels.second_gradient_of_y(d, y, scale, shift, correction)
         return d_y, d_gamma, d_shift[: len(gamma)], None, None, None
+
+
+# --- units of a linear layer ------------------------------------------------------------------------------
+
+
+def units(x: Tensor, linear: Any, normalisation: Any) -> Tensor:
+    """Return ``relu(normalise(W x))`` for an even number of units."""
+    if not normalisation.training or len(x) == 1:  # torch refuses to normalise a single row
+        return functional.relu(normalisation(linear(x)))
+    out: Tensor = _Units.apply(x, linear.weight, *_parts(normalisation))  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Units(Function):
+    """Multiply, normalise, rectify."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
+        narrow = weight.to(x.dtype)
+        y = x @ narrow.T
+        out, mean, deviation = kernels.units(y, gamma, *rest)
+        ctx.save_for_backward(x, narrow, y, out, gamma, mean, deviation)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor) -> Any:
+        x, weight, y, out, gamma, mean, deviation = ctx.saved_tensors
+        d_y, d_gamma, d_beta = kernels.units_gradient(d.contiguous(), y, out, gamma, mean, deviation)
+        # A product of narrow numbers that comes out wide is known to GPUs alone.
+        d_weight = torch.mm(d_y.T, x, out_dtype=torch.float32) if x.is_cuda else d_y.float().T @ x.float()
+        return d_y @ weight, d_weight, d_gamma, d_beta, None, None, None

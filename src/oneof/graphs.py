@@ -32,10 +32,10 @@ class GraphedCourse(Course):
         super().__init__(trial)
         self._steps, self._evaluation = RecordedSteps(self), RecordedEvaluation()
 
-    def run_steps(self, batches: list[Tensor], total: Tensor) -> None:
-        """Take a step for every batch and add its loss to the total."""
-        self._steps.begin_epoch(batches)
-        for _ in batches:
+    def run_steps(self, order: Tensor, total: Tensor) -> None:
+        """Take all steps and add their losses to the total."""
+        self._steps.begin_epoch(order)
+        for _ in range(len(order)):
             self._steps.take_one()
         self._steps.end_epoch(total)
 
@@ -63,8 +63,8 @@ class Convoy(Course):
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
         begun = [course.begin_epoch() for course in self._courses]
-        for steps, (batches, _) in zip(self._steps, begun, strict=True):
-            steps.begin_epoch(batches)
+        for steps, (order, _) in zip(self._steps, begun, strict=True):
+            steps.begin_epoch(order)
         count = len(begun[0][0])
         for _ in range(count):
             for steps in self._steps:
@@ -152,7 +152,7 @@ class RecordedSteps(Recording):
     Noise comes from the generator, or from the default one. In company no step is split into streams of its own.
     """
 
-    _order: Tensor  # (steps, B): the batches of the epoch
+    _order: Tensor  # (steps, B): the rows of every step of the epoch
     _counter: Tensor  # (1,): steps taken
     _total: Tensor  # (): the sum of losses
 
@@ -162,12 +162,11 @@ class RecordedSteps(Recording):
         self._known: _Known | None = None  # what the recording depends on
         self._next: Callable[[], None] | None = None
 
-    def begin_epoch(self, batches: list[Tensor]) -> None:
-        """Take these batches next; see whether the recording still holds."""
-        order = torch.stack(batches)
+    def begin_epoch(self, order: Tensor) -> None:
+        """Take the rows (steps, B) in this order next; see whether the recording still holds."""
         as_before = self._known is not None and self._known.holds_for(_known(self._course))
         # Where an epoch is short and every one is another, recording does not pay. Double precision is for checks.
-        pays = len(batches) >= _FEWEST_STEPS or as_before
+        pays = len(order) >= _FEWEST_STEPS or as_before
         self._worthwhile = pays and self._course.data.dtype != torch.float64
         if self._graph is not None and as_before:
             self._order.copy_(order)

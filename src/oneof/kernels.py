@@ -11,6 +11,7 @@ from oneof.launch import THREADS, launch, processors
 CHANNELS = (16, 32, 64)  # for which there are convolutions
 
 _GRADIENT_THREADS = 192
+_SECOND_GRADIENT_THREADS = 320
 _SUMMERS = 1024
 _SIZE = 3  # of a filter
 _PIXELS_BY_CHANNELS = 4096  # of a tile
@@ -284,8 +285,32 @@ def second_weight_gradient(x: Tensor, d: Tensor) -> Tensor:
     """
     blocks = min(len(x), processors(x.device))
     parts = torch.empty(blocks, 50, 5, 5, 20, device=x.device)
-    launch("lenet: second_weight_gradient", (blocks, 2), x, d, parts, len(x))
+    launch("lenet: second_weight_gradient", (blocks, 2), x, d, parts, len(x), threads=_SECOND_GRADIENT_THREADS)
     return add_up(parts).permute(0, 3, 1, 2)
+
+
+# --- units of a linear layer ------------------------------------------------------------------------------
+
+
+def units(
+    y: Tensor, gamma: Tensor, beta: Tensor, running: Any, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``relu(normalise(y))`` for y (B, even number), mean and inverse deviation; move running averages."""
+    out, (rows, width) = torch.empty_like(y), y.shape
+    mean, deviation = torch.empty(2, width, device=y.device)
+    averages = (eps, momentum, int(running is not None), *(running or (mean, mean, mean)))
+    arguments = (y, rows, width // 2, gamma, beta, *averages, out, mean, deviation)
+    launch("units: units", ceil(width / 4), *arguments)
+    return out, mean, deviation
+
+
+def units_gradient(d: Tensor, y: Tensor, out: Tensor, gamma: Tensor, mean: Tensor, deviation: Tensor) -> Triple:
+    """Return the gradients of y, gamma and beta from d, that of the units ``out``."""
+    d_y, (rows, width) = torch.empty_like(y), y.shape
+    d_gamma, d_beta = torch.empty(2, width, device=y.device)
+    arguments = (d, y, out, rows, width // 2, gamma, mean, deviation, d_y, d_gamma, d_beta)
+    launch("units: units_gradient", ceil(width / 4), *arguments)
+    return d_y, d_gamma, d_beta
 
 
 def _blocks_for_images(x: Tensor) -> int:

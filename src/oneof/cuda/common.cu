@@ -148,6 +148,22 @@ extern "C" __global__ void __launch_bounds__(SUMMERS)
     if (threadIdx.x < 32 && i < width) out[i] = (float)total;
 }
 
+// Mean, variance and inverse deviation of n values, from their sum and that of their squares.
+struct Moments {
+    double mean, variance, inverse;
+
+    __device__ __forceinline__ Moments(double sum, double squares, int n, double eps)
+        : mean(sum / n), variance(fmax(squares / n - mean * mean, 0.)), inverse(rsqrt(variance + eps)) {}
+
+    // Move the running averages of channel c.
+    __device__ __forceinline__ void track(int n, int c, double momentum, float* running_mean, float* running_var,
+                                          long long* batches) const {
+        running_mean[c] += (float)(momentum * (mean - running_mean[c]));
+        running_var[c] += (float)(momentum * (variance * n / max(n - 1, 1) - running_var[c]));
+        if (c == 0) *batches += 1;
+    }
+};
+
 // Scale and shift of batch normalisation from parts (count, 2, width): sums of y and y^2 over n pixels; its
 // running averages. Vectors have width entries, of which those beyond C channels are zero. A block has 16
 // channels, and its lanes the sums of y, then those of y^2.
@@ -163,16 +179,12 @@ extern "C" __global__ void __launch_bounds__(SUMMERS)
         scale[c] = shift[c] = mean[c] = deviation[c] = 0.f;
         return;
     }
-    const double m = sum / n, variance = fmax(squares / n - m * m, 0.), inverse = rsqrt(variance + eps);
-    scale[c] = (float)(gamma[c] * inverse);
-    shift[c] = (float)(beta[c] - m * gamma[c] * inverse);
-    mean[c] = (float)m;
-    deviation[c] = (float)inverse;
-    if (track) {
-        running_mean[c] += (float)(momentum * (m - running_mean[c]));
-        running_var[c] += (float)(momentum * (variance * n / max(n - 1, 1) - running_var[c]));
-        if (c == 0) *batches += 1;
-    }
+    const Moments moments(sum, squares, n, eps);
+    scale[c] = (float)(gamma[c] * moments.inverse);
+    shift[c] = (float)(beta[c] - moments.mean * gamma[c] * moments.inverse);
+    mean[c] = (float)moments.mean;
+    deviation[c] = (float)moments.inverse;
+    if (track) moments.track(n, c, momentum, running_mean, running_var, batches);
 }
 
 // The gradient of y from d, that of scale y + shift: s d + p y + q, as scale and shift are made of y too; and

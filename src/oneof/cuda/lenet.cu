@@ -108,45 +108,51 @@ constexpr int FILTER_OCTETS = (PLANES + 7) / 8, STEPS = (PIXELS + 15) / 16;  // 
 
 // parts (blocks, 50, 25, 20): sums over a block's images of gradient[pixel, n] x[pixel + shift, c]. A warp has
 // some of the pairs of octets; blockIdx.y has one half of them.
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+constexpr int GRADIENT_WARPS = 10, GRADIENT_THREADS = 32 * GRADIENT_WARPS;
+
+extern "C" __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
     second_weight_gradient(const uint4* x, const uint4* d, float* parts, int images) {
-    constexpr int PAIRS = (TAPS * OCTETS + 1) / 2, HALF = (PAIRS + 1) / 2, OWN = (HALF + WARPS - 1) / WARPS;
+    constexpr int PAIRS = (TAPS * OCTETS + 1) / 2, HALF = (PAIRS + 1) / 2,
+                  OWN = (HALF + GRADIENT_WARPS - 1) / GRADIENT_WARPS;
+    constexpr int COUNT_IN = PIXELS * OCTETS, COUNT_D = PIXELS * (WIDE / 8);
     __shared__ __align__(128) uint4 tile_in[SLOTS * OCTETS];
     __shared__ __align__(128) uint4 tile_d[STEPS * 16 * (WIDE / 8)];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int shifts[OWN];  // in bytes
 #pragma unroll
     for (int m = 0; m < OWN; m++) {
-        const int octet = (blockIdx.y * HALF + m * WARPS + warp) * 2 + lane / 8 % 2, tap = octet / OCTETS;
+        const int octet = (blockIdx.y * HALF + m * GRADIENT_WARPS + warp) * 2 + lane / 8 % 2, tap = octet / OCTETS;
         shifts[m] = tap < TAPS ? ((tap / SIZE * WIDTH + tap % SIZE) * OCTETS + octet % OCTETS) * 16 : 0;
     }
     float result[OWN][FILTER_OCTETS][4] = {};
-    for (int i = threadIdx.x; i < SLOTS * OCTETS; i += THREADS) tile_in[i] = make_uint4(0, 0, 0, 0);
-    for (int i = threadIdx.x; i < STEPS * 16 * (WIDE / 8); i += THREADS) tile_d[i] = make_uint4(0, 0, 0, 0);
+    for (int i = threadIdx.x; i < SLOTS * OCTETS; i += GRADIENT_THREADS) tile_in[i] = make_uint4(0, 0, 0, 0);
+    for (int i = threadIdx.x; i < STEPS * 16 * (WIDE / 8); i += GRADIENT_THREADS)
+        tile_d[i] = make_uint4(0, 0, 0, 0);
     for (int image = blockIdx.x; image < images; image += gridDim.x) {
         __syncthreads();
-        for (int i = threadIdx.x; i < PIXELS * OCTETS; i += THREADS) {
+        for (int i = threadIdx.x; i < COUNT_IN; i += GRADIENT_THREADS) {
             const int pixel = i / OCTETS, slot = (pixel / SIDE + SIZE / 2) * WIDTH + pixel % SIDE + SIZE / 2;
-            tile_in[slot * OCTETS + i % OCTETS] = __ldg(x + image * PIXELS * OCTETS + i);
+            tile_in[slot * OCTETS + i % OCTETS] = __ldg(x + image * COUNT_IN + i);
         }
-        for (int i = threadIdx.x; i < PIXELS * (WIDE / 8); i += THREADS)
-            tile_d[i ^ i / (WIDE / 8) % 8] = __ldg(d + image * PIXELS * (WIDE / 8) + i);
+        for (int i = threadIdx.x; i < COUNT_D; i += GRADIENT_THREADS)
+            tile_d[i ^ i / (WIDE / 8) % 8] = __ldg(d + image * COUNT_D + i);
         __syncthreads();
 #pragma unroll 1
         for (int k = 0; k < STEPS; k++) {
-            uint4 b[WIDE / 16];  // each two octets of filters with pixels 0..7 and 8..15
             const int pixel = k * 16 + lane % 16, own = min(k * 16 + lane / 16 * 8 + lane % 8, PIXELS - 1);
-#pragma unroll
-            for (int n = 0; n < WIDE / 16; n++)
-                b[n] = load_transposed(address(tile_d + pixel * (WIDE / 8) + ((n * 2 + lane / 16) ^ pixel % 8)));
             const u32 slot = address(tile_in + (own / SIDE * WIDTH + own % SIDE) * OCTETS);
+            uint4 a[OWN];
 #pragma unroll
-            for (int m = 0; m < OWN; m++) {
-                if (m * WARPS + warp >= HALF) break;
-                const uint4 a = load_transposed(slot + shifts[m]);
+            for (int m = 0; m < OWN; m++) a[m] = load_transposed(slot + shifts[m]);
 #pragma unroll
-                for (int n = 0; n < FILTER_OCTETS; n++)
-                    multiply(result[m][n], a, n % 2 ? b[n / 2].z : b[n / 2].x, n % 2 ? b[n / 2].w : b[n / 2].y);
+            for (int n = 0; n < FILTER_OCTETS; n += 2) {  // two octets of filters, each with pixels 0..7 and 8..15
+                const uint4 b =
+                    load_transposed(address(tile_d + pixel * (WIDE / 8) + ((n + lane / 16) ^ pixel % 8)));
+#pragma unroll
+                for (int m = 0; m < OWN; m++) {
+                    multiply(result[m][n], a[m], b.x, b.y);
+                    if (n + 1 < FILTER_OCTETS) multiply(result[m][n + 1], a[m], b.z, b.w);
+                }
             }
         }
     }
@@ -154,9 +160,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     for (int m = 0; m < OWN; m++)
 #pragma unroll
         for (int i = 0; i < FILTER_OCTETS * 4; i++) {
-            const int octet = (blockIdx.y * HALF + m * WARPS + warp) * 2 + i % 4 / 2, tap = octet / OCTETS;
+            const int octet = (blockIdx.y * HALF + m * GRADIENT_WARPS + warp) * 2 + i % 4 / 2,
+                      tap = octet / OCTETS;
             const int n = i / 4 * 8 + lane % 4 * 2 + i % 2, c = octet % OCTETS * 8 + lane / 4;
-            if (m * WARPS + warp < HALF && tap < TAPS && c < INPUTS && n < PLANES)
+            if (m * GRADIENT_WARPS + warp < HALF && tap < TAPS && c < INPUTS && n < PLANES)
                 parts[((blockIdx.x * PLANES + n) * TAPS + tap) * INPUTS + c] = result[m][i / 4][i % 4];
         }
 }
