@@ -22,6 +22,7 @@ from oneof.compute import crowded
 from oneof.engine import Course, Trial, evaluate, judged
 
 _FEWEST_STEPS = 4  # for which recording pays within an epoch
+_FEW_TRIALS = 5  # which do not fill a GPU so well that a step had better not be split into streams
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -57,21 +58,24 @@ class Convoy(Course):
         self._generators = list(generators)
         self.trials = [course.trials[0] for course in courses]
         parts = zip(courses, generators, strict=True)
-        self._steps = [RecordedSteps(course, generator, len(courses) > 1) for course, generator in parts]
+        crowd = len(courses) > _FEW_TRIALS
+        self._steps = [RecordedSteps(course, generator, crowd) for course, generator in parts]
         self._evaluation = RecordedEvaluation()
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
-        begun = [course.begin_epoch() for course in self._courses]
-        for steps, (order, _) in zip(self._steps, begun, strict=True):
+        totals = []
+        for course, steps in zip(self._courses, self._steps, strict=True):
+            order, total = course.begin_epoch()
+            totals.append(total)
             steps.begin_epoch(order)
-        count = len(begun[0][0])
-        for _ in range(count):
+            steps.take_one()  # already now: the GPU has something to do while the next trial is prepared
+        for _ in range(1, len(order)):
             for steps in self._steps:
                 steps.take_one()
-        for steps, (_, total) in zip(self._steps, begun, strict=True):
+        for steps, total in zip(self._steps, totals, strict=True):
             steps.end_epoch(total)
-        means: list[float] = (torch.stack([total for _, total in begun]) / count).tolist()
+        means: list[float] = (torch.stack(totals) / len(order)).tolist()
         return means
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
@@ -149,16 +153,16 @@ class Recording:
 class RecordedSteps(Recording):
     """Records a step of a course and replays it, on a stream of its own, as long as the next would be the same.
 
-    Noise comes from the generator, or from the default one. In company no step is split into streams of its own.
+    Noise comes from the generator, or from the default one. In a crowd no step is split into streams of its own.
     """
 
     _order: Tensor  # (steps, B): the rows of every step of the epoch
     _counter: Tensor  # (1,): steps taken
     _total: Tensor  # (): the sum of losses
 
-    def __init__(self, course: Course, generator: torch.Generator | None = None, in_company: bool = False) -> None:
+    def __init__(self, course: Course, generator: torch.Generator | None = None, in_crowd: bool = False) -> None:
         super().__init__()
-        self._course, self._generator, self._in_company = course, generator, in_company
+        self._course, self._generator, self._in_crowd = course, generator, in_crowd
         self._known: _Known | None = None  # what the recording depends on
         self._next: Callable[[], None] | None = None
 
@@ -191,7 +195,7 @@ class RecordedSteps(Recording):
             self._known = _known(self._course)
 
     def _step(self) -> None:
-        with drawing_from(self._generator), crowded(self._in_company):
+        with drawing_from(self._generator), crowded(self._in_crowd):
             self._course.step(self._order.index_select(0, self._counter)[0], self._total)
         self._counter += 1
 
