@@ -5,11 +5,12 @@ what is left: these averages are the features. Convolutions start from normal(0,
 """
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from torch import Tensor, nn
 
 from oneof import fused
+from oneof.launch import prepare
 
 Block = Callable[[int, int, int], nn.Module]  # (inputs, outputs, stride) -> module
 
@@ -23,14 +24,19 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the rectified sum."""
-        if fused.applies(x) and len(self.main) == 5 and fused.fit(self.modules()):
-            return fused.residual(x, self.main, self.shortcut)
+        if fused.applies(x) and _has_kernels(self):
+            return fused.residuals(x, [(self.main, self.shortcut)])
         out: Tensor = (self.main(x) + self.shortcut(x)).relu_()
         return out
 
 
+def _has_kernels(layer: nn.Module) -> bool:
+    """Tell whether a layer is a block of two convolutions that there are kernels for."""
+    return isinstance(layer, Residual) and len(layer.main) == 5 and fused.fit(layer.modules())
+
+
 class Stages(nn.Sequential):
-    """Layers one after the other; a first convolution that is normalised and rectified goes with these in one."""
+    """Layers one after the other; where there are kernels, as few passes over memory as these need."""
 
     def is_fused(self, x: Tensor) -> bool:
         """Tell whether there are kernels for all layers."""
@@ -39,13 +45,21 @@ class Stages(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         layers = list(self)
-        stem = layers[:3]
-        kinds = (nn.Conv2d, nn.BatchNorm2d, nn.ReLU)
-        if fused.applies(x) and all(map(isinstance, stem, kinds)) and fused.fit(stem):
-            x, layers = fused.rectified(x, stem[0], stem[1]), layers[3:]
+        if self.is_fused(x):
+            prepare(self, x)
+        if fused.applies(x):
+            x, layers = self._fused(x, layers)
         for layer in layers:
             x = layer(x)
         return x
+
+    def _fused(self, x: Tensor, layers: list[nn.Module]) -> tuple[Tensor, list[nn.Module]]:
+        """Return the output of a first convolution and the residual blocks behind it, and what layers are left."""
+        stem = layers[:3]
+        if all(map(isinstance, stem, (nn.Conv2d, nn.BatchNorm2d, nn.ReLU))) and fused.fit(stem):
+            x, layers = fused.rectified(x, stem[0], stem[1]), layers[3:]
+        blocks = [(layer.main, layer.shortcut) for layer in takewhile(_has_kernels, layers)]
+        return (fused.residuals(x, blocks) if blocks else x), layers[len(blocks) :]
 
 
 class LeNetBody(nn.Sequential):
@@ -58,6 +72,7 @@ class LeNetBody(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         if self.is_fused(x):
+            prepare(self, x)
             first, norm_first, _, _, second, norm_second, _, _, _, linear, norm, _ = self
             return fused.units(fused.lenet_features(x, first, norm_first, second, norm_second), linear, norm)
         for layer in self:

@@ -5,7 +5,7 @@ mathematics, with sums in another order.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,16 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from oneof import kernels
-from oneof.launch import available
+from oneof.launch import available, rehearsing
 
 
 def applies(x: Tensor) -> bool:
     """Tell whether x is where there are kernels, and bfloat16 is wanted."""
-    if not x.is_cuda or torch.compiler.is_compiling() or x.numel() >= 2**31:
+    if torch.compiler.is_compiling():
+        return False
+    if rehearsing.get():
+        return True
+    if not x.is_cuda or x.numel() >= 2**31:
         return False
     if not (torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.bfloat16):
         return False
@@ -45,53 +49,65 @@ def rectified(x: Tensor, convolution: nn.Module, normalisation: nn.Module) -> Te
     """Return ``relu(normalise(convolve(x)))``."""
     if (layer := _first_layer(x, convolution, pooled=False)) is not None:
         return _first(layer, x, convolution, normalisation)
-    y, scale, shift, _ = normalised(x, None, convolution, normalisation)
-    return _merge(y, scale, shift)
+    y, norm, _ = normalised(x, None, convolution, normalisation)
+    return _Sum(y, norm).compute()
 
 
-def residual(x: Tensor, main: nn.Sequential, shortcut: nn.Module) -> Tensor:
-    """Return ``relu(main(x) + shortcut(x))`` for a block of two convolutions."""
-    first, norm_first, _, second, norm_second = main
-    x = x.to(torch.bfloat16, memory_format=torch.channels_last)
-    y, *activation, x = normalised(x, None, first, norm_first)
-    y, scale, shift, _ = normalised(y, activation, second, norm_second)
-    if isinstance(shortcut, nn.Sequential):
-        z, z_scale, z_shift, _ = normalised(x, None, *shortcut)
-        return _merge(y, scale, shift, z, z_scale, z_shift)
-    return _merge(y, scale, shift, x)
+class _Sum(NamedTuple):
+    """``relu(scale y + shift + shortcut)``, not computed yet; the shortcut is nothing, z, or z normalised too."""
+
+    y: Tensor
+    norm: Tensor
+    z: Tensor | None = None
+    z_norm: Tensor | None = None
+
+    def compute(self) -> Tensor:
+        out: Tensor = _Merge.apply(*self)  # type: ignore[no-untyped-call]
+        return out
 
 
-def normalised(x: Tensor, activation: Any, convolution: Any, normalisation: Any) -> Any:
-    """Return the raw outputs of a convolution of x, or of ``relu(scale x + shift)``, their scale and shift, and x.
+def residuals(x: Tensor, blocks: Iterable[tuple[Any, Any]]) -> Tensor:
+    """Return what blocks ``relu(main(x) + shortcut(x))`` of two convolutions make of x, one after the other."""
+    before: Tensor | _Sum = x.to(kernels.PRECISION, memory_format=torch.channels_last)
+    for (first, norm_first, _, second, norm_second), shortcut in blocks:
+        y, norm, x = normalised(before, None, first, norm_first)
+        y, norm, _ = normalised(y, norm, second, norm_second)
+        z, z_norm, _ = normalised(x, None, *shortcut) if isinstance(shortcut, nn.Sequential) else (x, None, x)
+        before = _Sum(y, norm, z, z_norm)
+    return before.compute() if isinstance(before, _Sum) else before
+
+
+def normalised(x: Tensor | _Sum, x_norm: Tensor | None, convolution: Any, normalisation: Any) -> Any:
+    """Return the raw outputs of a convolution of x, or of ``relu(scale x + shift)``, their norm, and x.
 
     For another use of x take this one: its gradient then comes back to where that of the convolution is made.
     """
+    known, training = _has_kernels(convolution, x[0] if isinstance(x, _Sum) else x), normalisation.training
+    weights = (convolution.weight, *_parts(normalisation))
+    if isinstance(x, _Sum) and known and x.z is not None and x.z_norm is None:
+        if training:
+            return _MergedConvolution.apply(*x[:3], *weights)  # type: ignore[no-untyped-call]
+        out, y, _ = kernels.convolve_sum(x.y, x.norm, x.z, kernels.arrange(convolution.weight)[0])
+        return y, _frozen(normalisation), out
+    if isinstance(x, _Sum):
+        x = x.compute()
+    if known and training:
+        return _Convolution.apply(x, x_norm, *weights)  # type: ignore[no-untyped-call]
+    if known:
+        y, _ = kernels.convolve(x, x_norm, kernels.arrange(convolution.weight)[0])
+        return y, _frozen(normalisation), x
+    if x_norm is not None:
+        x = _Sum(x, x_norm).compute()
+    y = convolution(x).contiguous(memory_format=torch.channels_last)
+    if not training:
+        return y, _frozen(normalisation), x
+    return *_Normalisation.apply(y, *weights[1:]), x  # type: ignore[no-untyped-call]
+
+
+def _has_kernels(convolution: Any, x: Tensor) -> bool:
     alike = convolution.in_channels == convolution.out_channels and convolution.kernel_size == (3, 3)
     plain = convolution.stride == convolution.padding == convolution.dilation == (1, 1) and convolution.groups == 1
-    if alike and plain and kernels.tile_of(x.shape) is not None:
-        if not normalisation.training:
-            y, _ = kernels.convolve(x, activation, kernels.arrange(convolution.weight)[0])
-            return y, *_frozen(normalisation), x
-        inputs = (x, *(activation or (None, None)), convolution.weight, *_parts(normalisation))
-        return _Convolution.apply(*inputs)  # type: ignore[no-untyped-call]
-    if activation is not None:
-        x = _merge(x, *activation)
-    y = convolution(x).contiguous(memory_format=torch.channels_last)
-    if not normalisation.training:
-        return y, *_frozen(normalisation), x
-    return *_Normalisation.apply(y, *_parts(normalisation)), x  # type: ignore[no-untyped-call]
-
-
-def _merge(
-    y: Tensor,
-    scale: Tensor,
-    shift: Tensor,
-    z: Tensor | None = None,
-    z_scale: Tensor | None = None,
-    z_shift: Tensor | None = None,
-) -> Tensor:
-    out: Tensor = _Merge.apply(y, scale, shift, z, z_scale, z_shift)  # type: ignore[no-untyped-call]
-    return out
+    return alike and plain and kernels.tile_of(x.shape) is not None
 
 
 def _parts(normalisation: Any) -> tuple[Any, ...]:
@@ -102,82 +118,101 @@ def _parts(normalisation: Any) -> tuple[Any, ...]:
     return normalisation.weight, normalisation.bias, running, normalisation.momentum, normalisation.eps
 
 
-def _frozen(normalisation: Any, stored: int | None = None) -> tuple[Tensor, Tensor]:
+def _frozen(normalisation: Any, stored: int | None = None) -> Tensor:
     """Return the scale and shift of evaluation; zero for channels that are stored but not there."""
     scale = normalisation.weight * torch.rsqrt(normalisation.running_var + normalisation.eps)
     both = torch.stack([scale, normalisation.bias - normalisation.running_mean * scale])
-    scale, shift = functional.pad(both, (0, (stored or len(scale)) - len(scale)))
-    return scale, shift
+    return functional.pad(both, (0, (stored or len(scale)) - len(scale)))
 
 
-# As the gradient of raw outputs y these pass each other that of ``scale y + shift``: who made y, scale and shift
-# knows the rest of the way.
+def _pixels(y: Tensor) -> int:
+    return y.numel() // y.shape[1]
+
+
+# As gradients these pass each other what is needed: for raw outputs y that of ``scale y + shift``, and for a norm
+# the correction, by which who made y finds the rest of the way.
 
 
 class _Convolution(Function):
-    """y, scale, shift, x = a convolution of x, or of ``relu(x_scale x + x_shift)``, what normalises it, and x."""
+    """y, norm, x = a convolution of x, or of ``relu(scale x + shift)``, what normalises it, and x."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, x_scale: Any, x_shift: Any, weight: Tensor, gamma: Tensor, *rest: Any) -> Any:
-        activation = None if x_scale is None else (x_scale, x_shift)
+    def forward(ctx: Any, x: Tensor, x_norm: Any, weight: Tensor, gamma: Tensor, *rest: Any) -> Any:
         weights = kernels.arrange(weight)
-        y, parts = kernels.convolve(x, activation, weights[0])
-        scale, shift, mean, deviation = kernels.normalisation(parts, y.numel() // y.shape[1], gamma, *rest)
-        ctx.save_for_backward(x, x_scale, x_shift, weights, gamma, y, mean, deviation)
+        y, parts = kernels.convolve(x, x_norm, weights[0])
+        norm = kernels.normalisation(parts, _pixels(y), gamma, *rest)
+        ctx.save_for_backward(x, x_norm, weights, y, norm)
         ctx.set_materialize_grads(False)
-        return y, scale, shift, x.view_as(x)
+        return y, norm, x.view_as(x)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d: Tensor, d_scale: Tensor, d_shift: Tensor, more: Tensor | None) -> Any:
-        x, x_scale, x_shift, weights, gamma, y, mean, deviation = ctx.saved_tensors
-        activation = None if x_scale is None else (x_scale, x_shift)
-        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, y.numel() // y.shape[1])
-        d_x, parts = kernels.input_gradient(d, y, correction, weights[1], x, activation, more)
-        d_activation = (None, None) if activation is None else kernels.add_up(parts)
-        d_weight = kernels.weight_gradient(x, activation, d, y, correction)
-        return d_x, *d_activation, d_weight, d_gamma, d_shift, None, None, None
+    def backward(ctx: Any, d: Tensor, correction: Tensor, more: Tensor | None) -> Any:
+        x, x_norm, weights, y, norm = ctx.saved_tensors
+        d_x, parts = kernels.input_gradient(d, y, norm, correction, weights[1], x, x_norm=x_norm, more=more)
+        x_correction = None if x_norm is None else kernels.correction(parts, x_norm, _pixels(x))
+        d_weight = kernels.weight_gradient(x, x_norm, d, y, norm, correction)
+        return d_x, x_correction, d_weight, *correction[2:], None, None, None
+
+
+class _MergedConvolution(Function):
+    """y, norm, x = a convolution of ``x = relu(scale raw + shift + z)``, what normalises it, and x."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, raw: Tensor, raw_norm: Tensor, z: Tensor, weight: Tensor, gamma: Tensor, *rest: Any
+    ) -> Any:
+        weights = kernels.arrange(weight)
+        x, y, parts = kernels.convolve_sum(raw, raw_norm, z, weights[0])
+        norm = kernels.normalisation(parts, _pixels(y), gamma, *rest)
+        ctx.save_for_backward(raw, raw_norm, x, weights, y, norm)
+        return y, norm, x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d: Tensor, correction: Tensor, more: Tensor) -> Any:
+        raw, raw_norm, x, weights, y, norm = ctx.saved_tensors
+        more = more.contiguous(memory_format=torch.channels_last)
+        g, parts = kernels.input_gradient(d, y, norm, correction, weights[1], x, more=more, raw=raw)
+        raw_correction = kernels.correction(parts, raw_norm, _pixels(raw))
+        d_weight = kernels.weight_gradient(x, None, d, y, norm, correction)
+        return g, raw_correction, g, d_weight, *correction[2:], None, None, None
 
 
 class _Normalisation(Function):
-    """y, scale, shift = y itself, and what normalises it."""
+    """y, norm = y itself, and what normalises it."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, gamma: Tensor, *rest: Any) -> Any:
-        count = y.numel() // y.shape[1]
-        scale, shift, mean, deviation = kernels.normalisation(kernels.statistics(y), count, gamma, *rest)
-        ctx.save_for_backward(y, gamma, mean, deviation)
-        return y.view_as(y), scale, shift
+        norm = kernels.normalisation(kernels.statistics(y), _pixels(y), gamma, *rest)
+        ctx.save_for_backward(y, norm)
+        return y.view_as(y), norm
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d: Tensor, d_scale: Tensor, d_shift: Tensor) -> Any:
-        y, gamma, mean, deviation = ctx.saved_tensors
-        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, y.numel() // y.shape[1])
-        return kernels.correct(d, y, correction), d_gamma, d_shift, None, None, None
+    def backward(ctx: Any, d: Tensor, correction: Tensor) -> Any:
+        y, norm = ctx.saved_tensors
+        return kernels.correct(d, y, norm, correction), *correction[2:], None, None, None
 
 
 class _Merge(Function):
     """``relu(scale y + shift + shortcut)`` with nothing, z or ``z_scale z + z_shift`` as the shortcut."""
 
     @staticmethod
-    def forward(
-        ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, z: Tensor | None, z_scale: Any, z_shift: Any
-    ) -> Tensor:
-        z_activation = None if z_scale is None else (z_scale, z_shift)
-        out = kernels.merge(y, (scale, shift), z, z_activation)
-        ctx.save_for_backward(y, z, out)
-        ctx.normalised = z_scale is not None
+    def forward(ctx: Any, y: Tensor, norm: Tensor, z: Tensor | None, z_norm: Tensor | None) -> Tensor:
+        out = kernels.merge(y, norm, z, z_norm)
+        ctx.save_for_backward(y, norm, z, z_norm, out)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
-        y, z, out = ctx.saved_tensors
+        y, norm, z, z_norm, out = ctx.saved_tensors
         d = d.contiguous(memory_format=torch.channels_last)
-        g, (d_scale, d_shift, d_z_scale) = kernels.merge_gradient(d, out, y, z, ctx.normalised)
-        d_shortcut = (d_z_scale, d_shift) if ctx.normalised else (None, None)
-        return g, d_scale, d_shift, None if z is None else g, *d_shortcut
+        g, parts = kernels.merge_gradient(d, out, y, z, z_norm is not None)
+        correction = kernels.correction(parts, norm, _pixels(y))
+        z_correction = None if z_norm is None else kernels.correction(parts, z_norm, _pixels(z), scale=2)
+        return g, correction, None if z is None else g, z_correction
 
 
 # --- first layers -----------------------------------------------------------------------------------------
@@ -196,7 +231,7 @@ def _first_layer(x: Tensor, convolution: Any, pooled: bool) -> kernels.First | N
 def _first(layer: kernels.First, x: Tensor, convolution: Any, normalisation: Any) -> Tensor:
     x = x.float().contiguous(memory_format=torch.channels_last)
     if not normalisation.training:
-        return kernels.first_outputs(layer, x, convolution.weight, *_frozen(normalisation, layer.stored))
+        return kernels.first_outputs(layer, x, convolution.weight, _frozen(normalisation, layer.stored))
     inputs = (layer, x, convolution.weight, *_parts(normalisation))
     out: Tensor = _First.apply(*inputs)  # type: ignore[no-untyped-call]
     return out
@@ -207,21 +242,20 @@ class _First(Function):
 
     @staticmethod
     def forward(ctx: Any, layer: kernels.First, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
-        parts, count = kernels.first_sums(layer, x, weight), x.numel() // x.shape[1]
-        scale, shift, mean, deviation = kernels.normalisation(parts, count, gamma, *rest)
-        ctx.save_for_backward(x, weight, gamma, scale, shift, mean, deviation)
-        ctx.layer = layer
-        return kernels.first_outputs(layer, x, weight, scale, shift)
+        norm = kernels.normalisation(kernels.first_sums(layer, x, weight), _pixels(x), gamma, *rest)
+        ctx.save_for_backward(x, weight, norm)
+        ctx.layer, ctx.filters = layer, len(gamma)
+        return kernels.first_outputs(layer, x, weight, norm)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
-        x, weight, gamma, scale, shift, mean, deviation = ctx.saved_tensors
+        x, weight, norm = ctx.saved_tensors
         d = d.contiguous(memory_format=torch.channels_last)
-        d_scale, d_shift, total = kernels.first_gradient(ctx.layer, x, weight, scale, shift, d)
-        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, x.numel() // x.shape[1])
-        d_weight = kernels.first_weight_gradient(ctx.layer, total, weight, correction)
-        return None, None, d_weight, d_gamma, d_shift[: len(gamma)], None, None, None
+        total = kernels.first_gradient(ctx.layer, x, weight, norm, d)
+        correction = kernels.correction(total[None], norm, _pixels(x))
+        d_weight = kernels.first_weight_gradient(ctx.layer, total, weight, norm, correction)
+        return None, None, d_weight, *correction[2:, : ctx.filters], None, None, None
 
 
 # --- LeNet ------------------------------------------------------------------------------------------------
@@ -239,7 +273,7 @@ def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_sec
     out = _first(layer, x, first, norm_first)
     y: Tensor = _SecondConvolution.apply(out, second.weight)  # type: ignore[no-untyped-call]
     if not norm_second.training:
-        return kernels.second_outputs(y, *_frozen(norm_second, kernels.SECOND_STORED))
+        return kernels.second_outputs(y, _frozen(norm_second, kernels.SECOND_STORED))
     features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
     return features
 
@@ -269,21 +303,19 @@ class _Second(Function):
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
-        count = y.numel() // y.shape[1]
-        scale, shift, mean, deviation = kernels.normalisation(kernels.statistics(y), count, gamma, *rest)
-        ctx.save_for_backward(y, gamma, scale, shift, mean, deviation)
-        return kernels.second_outputs(y, scale, shift)
+        norm = kernels.normalisation(kernels.statistics(y), _pixels(y), gamma, *rest)
+        ctx.save_for_backward(y, norm)
+        ctx.filters = len(gamma)
+        return kernels.second_outputs(y, norm)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
-        y, gamma, scale, shift, mean, deviation = ctx.saved_tensors
+        y, norm = ctx.saved_tensors
         d = d.contiguous()
-        d_scale, d_shift = kernels.second_gradient(d, y, scale, shift)
-        count = y.numel() // y.shape[1]
-        correction, d_gamma = kernels.correction(d_scale, d_shift, gamma, mean, deviation, count)
-        d_y = kernels.second_gradient_of_y(d, y, scale, shift, correction)
-        return d_y, d_gamma, d_shift[: len(gamma)], None, None, None
+        correction = kernels.correction(kernels.second_gradient(d, y, norm), norm, _pixels(y))
+        d_y = kernels.second_gradient_of_y(d, y, norm, correction)
+        return d_y, *correction[2:, : ctx.filters], None, None, None
 
 
 # --- units of a linear layer ------------------------------------------------------------------------------

@@ -1,5 +1,11 @@
-"""Kernels of convolutional networks. Images are bfloat16, channels last; what one computes stands beside it."""
+"""Kernels of convolutional networks. Images are bfloat16, channels last; what one computes stands beside it.
 
+Two tensors go through all of them. A norm (4, C) normalises raw outputs y: scale, shift, mean and inverse
+deviation, or the first two alone where nothing is learned. Its gradient comes as a correction (4, C): p, q, and
+those of gamma and beta. With d the gradient of ``scale y + shift``, that of y is ``scale d + p y + q``.
+"""
+
+from collections.abc import Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -8,16 +14,18 @@ from torch import Tensor
 
 from oneof.launch import THREADS, launch, processors
 
+PRECISION = torch.bfloat16  # of images
 CHANNELS = (16, 32, 64)  # for which there are convolutions
 
+# By channels, how many blocks of a convolution share a processor.
+_AT_ONCE = {16: 3, 32: 2, 64: 2}
 _GRADIENT_THREADS = 192
 _SECOND_GRADIENT_THREADS = 320
-_SUMMERS = 1024
+_SUMMERS, _WIDE_SUMMERS = 1024, 512
 _SIZE = 3  # of a filter
 _PIXELS_BY_CHANNELS = 4096  # of a tile
 
 Pair = tuple[Tensor, Tensor]
-Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class Tile(NamedTuple):
@@ -51,63 +59,80 @@ def _blocks(x: Tensor, tile: Tile, at_once: int) -> int:
 def arrange(weight: Tensor) -> Tensor:
     """Return weights (N, C, 3, 3) as `convolve` needs them: for outputs, and for gradients of inputs."""
     outputs, inputs = weight.shape[:2]
-    out = torch.empty(2, weight.numel(), dtype=torch.bfloat16, device=weight.device)
+    out = torch.empty(2, weight.numel(), dtype=PRECISION, device=weight.device)
     grid = (ceil(weight.numel() / 8 / THREADS), 2)
     launch(f"residual: arrange<{inputs},{outputs},{_SIZE}>", grid, weight, *weight.stride(), out)
     return out
 
 
-def convolve(x: Tensor, activation: Pair | None, weights: Tensor) -> Pair:
+def convolve(x: Tensor, norm: Tensor | None, weights: Tensor) -> Pair:
     """Return raw outputs y for x, or for ``relu(scale x + shift)``, and parts of the sums of y and y^2."""
-    read = "PLAIN" if activation is None else "ACTIVATED"
-    vectors = None if activation is None else (activation[0], *activation)
-    return _convolve(x, x, vectors, weights, read, "STATISTICS", x, None)
+    if norm is None:
+        return _convolve("PLAIN", "STATISTICS", x, x, None, weights)
+    return _convolve("ACTIVATED", "STATISTICS", x, x, (norm[0], *norm[:2]), weights)
+
+
+def convolve_sum(y: Tensor, norm: Tensor, z: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``x = relu(scale y + shift + z)`` and, for it, what `convolve` returns."""
+    x = torch.empty_like(y)
+    return x, *_convolve("MERGED", "STATISTICS", y, z, (norm[0], *norm[:2]), weights, x=x)
 
 
 def input_gradient(
     d: Tensor,
     y: Tensor,
-    correction: Triple,
+    norm: Tensor,
+    correction: Tensor,
     weights: Tensor,
     x: Tensor,
-    activation: Pair | None,
-    more: Tensor | None,
+    x_norm: Tensor | None = None,
+    more: Tensor | None = None,
+    raw: Tensor | None = None,
 ) -> Pair:
-    """Return the gradient of x, and parts of those of ``activation``'s scale and shift.
+    """Return the gradient of x, and parts (parts, 2, C) of those of a scale and shift, if there are any.
 
-    As for y, d is the gradient of ``scale y + shift``, so with an activation is the result that of ``scale x +
-    shift``. Without one x may have had another use; ``more`` is the gradient from there.
+    With ``x_norm`` it is that of ``scale x + shift``, as ``relu(scale x + shift)`` was convolved. Without, x may
+    have had another use, and ``more`` is the gradient from there; if ``x = relu(scale raw + shift + shortcut)``,
+    it is that of either summand.
     """
-    if activation is not None:
-        return _convolve(d, y, correction, weights, "CORRECTED", "ACTIVATION_GRADIENT", x, activation)
-    if more is not None:
-        return _convolve(d, y, correction, weights, "CORRECTED", "ADDED", more, None)
-    return _convolve(d, y, correction, weights, "CORRECTED", "AS_IT_IS", x, None)
+    write = "AS_IT_IS" if more is None else "ADDED" if raw is None else "MERGE_GRADIENT"
+    if x_norm is not None:
+        write = "ACTIVATION_GRADIENT"
+    beside = {"before": more, "norm": x_norm, "x": x, "raw": raw}
+    return _convolve("CORRECTED", write, d, y, (norm[0], *correction[:2]), weights, **beside)
 
 
 def _convolve(
-    first: Tensor,
-    second: Tensor,
-    vectors: Triple | None,
-    weights: Tensor,
     read: str,
     write: str,
-    before: Tensor,
-    activation: Pair | None,
+    first: Tensor,
+    second: Tensor,
+    vectors: Sequence[Tensor] | None,
+    weights: Tensor,
+    before: Tensor | None = None,
+    norm: Tensor | None = None,
+    x: Tensor | None = None,
+    raw: Tensor | None = None,
 ) -> Pair:
     """Convolve what is read of ``first``; see the kernel for the ways to read and write."""
     channels = first.shape[1]
     tile = tile_of(first.shape)
     assert tile is not None
-    out, blocks = torch.empty_like(first), _blocks(first, tile, 3 if channels == 16 else 2)
+    at_once = _AT_ONCE[channels]
+    out, blocks = torch.empty_like(first), _blocks(first, tile, at_once)
     sums = torch.empty(blocks, 2, channels, device=first.device)
-    vectors, activation = vectors or (sums, sums, sums), activation or (sums, sums)
-    name = f"residual: convolve<{_listed(channels, channels, *tile, _SIZE, read, write)}>"
-    launch(name, blocks, first, second, *vectors, weights, out, before, *activation, sums, len(first))
+    before, x, raw = (out if each is None else each for each in (before, x, raw))
+    scale_and_shift = (sums, sums) if norm is None else norm[:2]
+    vectors = [sums] * 3 if vectors is None else vectors
+    arguments = (first, second, *vectors, weights, out, before, *scale_and_shift, x, raw, sums)
+    name = f"residual: convolve<{_listed(channels, channels, *tile, _SIZE, read, write, at_once)}>"
+    launch(name, blocks, *arguments, len(first))
     return out, sums
 
 
-def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, correction: Triple) -> Tensor:
+def weight_gradient(
+    x: Tensor, x_norm: Tensor | None, d: Tensor, y: Tensor, norm: Tensor, correction: Tensor
+) -> Tensor:
     """Return the gradient of the weights (C, C, 3, 3), channels last in memory."""
     channels = x.shape[1]
     part = min(channels, 32)
@@ -115,8 +140,10 @@ def weight_gradient(x: Tensor, activation: Pair | None, d: Tensor, y: Tensor, co
     assert tile is not None
     blocks = max(1, _blocks(x, tile, 2) * part // channels)
     parts = torch.empty(blocks, channels, _SIZE, _SIZE, channels, device=x.device)
-    name = _listed(channels, part, channels, *tile, "PLAIN" if activation is None else "ACTIVATED")
-    arguments = (x, *(activation or correction[:2]), d, y, *correction, parts, len(x))
+    read = "PLAIN" if x_norm is None else "ACTIVATED"
+    name = _listed(channels, part, channels, *tile, read)
+    scale_and_shift = (norm if x_norm is None else x_norm)[:2]
+    arguments = (x, *scale_and_shift, d, y, norm[0], *correction[:2], parts, len(x))
     grid = (blocks, channels // part)
     launch(f"residual: weight_gradient<{name}>", grid, *arguments, threads=_GRADIENT_THREADS)
     return add_up(parts).permute(0, 3, 1, 2)
@@ -135,60 +162,61 @@ def statistics(y: Tensor) -> Tensor:
 def normalisation(
     parts: Tensor, count: int, gamma: Tensor, beta: Tensor, running: Any, momentum: float, eps: float
 ) -> Tensor:
-    """Return scale, shift, mean and inverse deviation of outputs (4, C), and move the running averages, if any.
+    """Return the norm of outputs, and move the running averages, if any.
 
-    From parts (parts, 2, C) of the sums of y and y^2; gamma may have fewer channels, the others are zero then.
+    From parts (parts, 2, C) of the sums of y and y^2 over ``count`` pixels; gamma may have fewer channels, others
+    are zero then.
     """
     channels, width = len(gamma), parts.shape[-1]
-    out = torch.empty(4, width, device=gamma.device)
+    norm = torch.empty(4, width, device=gamma.device)
     numbers = (len(parts), count, channels, width)
-    averages = (eps, momentum, int(running is not None), *(running or (out, out, out)))
-    launch(
-        "common: normalisation", ceil(width / 16), parts, *numbers, gamma, beta, *averages, *out, threads=_SUMMERS
-    )
+    averages = (eps, momentum, int(running is not None), *(running or (norm, norm, norm)))
+    arguments = (parts, *numbers, gamma, beta, *averages, norm)
+    launch("common: normalisation", ceil(width / 16), *arguments, threads=_SUMMERS)
+    return norm
+
+
+def correction(parts: Tensor, norm: Tensor, count: int, scale: int = 0, shift: int = 1) -> Tensor:
+    """Return the correction for parts (parts, sums, C), of which two sums are the gradients of scale and shift."""
+    width = norm.shape[1]
+    out = torch.empty_like(norm)
+    numbers = (len(parts), parts.stride(0), scale * width, shift * width, count, width)
+    launch("common: correction", ceil(width / 16), parts, *numbers, norm, out, threads=_SUMMERS)
     return out
 
 
-def correction(
-    d_scale: Tensor, d_shift: Tensor, gamma: Tensor, mean: Tensor, deviation: Tensor, count: int
-) -> tuple[Triple, Tensor]:
-    """Return s, p, q and gamma's gradient: with d that of ``scale y + shift``, y's is ``s d + p y + q``."""
-    channels, width = len(gamma), len(mean)
-    s, p, q, d_gamma = torch.empty(4, width, device=gamma.device)
-    arguments = (d_scale, d_shift, gamma, mean, deviation, count, channels, width, s, p, q, d_gamma)
-    launch("common: correction", ceil(width / THREADS), *arguments)
-    return (s, p, q), d_gamma[:channels]
-
-
-def correct(d: Tensor, y: Tensor, correction: Triple) -> Tensor:
-    """Return ``s d + p y + q``."""
+def correct(d: Tensor, y: Tensor, norm: Tensor, correction: Tensor) -> Tensor:
+    """Return ``scale d + p y + q``."""
     out = torch.empty_like(y)
-    launch(f"residual: correct<{y.shape[1]}>", _blocks_for_octets(y), d, y, *correction, out, y.numel() // 8)
+    arguments = (d, y, norm[0], *correction[:2], out, y.numel() // 8)
+    launch(f"residual: correct<{y.shape[1]}>", _blocks_for_octets(y), *arguments)
     return out
 
 
-def merge(y: Tensor, activation: Pair, z: Tensor | None, z_activation: Pair | None) -> Tensor:
-    """Return ``relu(scale y + shift + shortcut)``; the shortcut is nothing, z, or z with a scale and shift."""
+def merge(y: Tensor, norm: Tensor, z: Tensor | None, z_norm: Tensor | None) -> Tensor:
+    """Return ``relu(scale y + shift + shortcut)``; the shortcut is nothing, z, or z normalised too."""
     out = torch.empty_like(y)
-    arguments = (y, *activation, y if z is None else z, *(z_activation or activation), out, y.numel() // 8)
-    launch(f"residual: merge<{y.shape[1]},{_shortcut(z, z_activation)}>", _blocks_for_octets(y), *arguments)
+    z_pair = (norm if z_norm is None else z_norm)[:2]
+    arguments = (y, *norm[:2], y if z is None else z, *z_pair, out, y.numel() // 8)
+    launch(f"residual: merge<{y.shape[1]},{_shortcut(z, z_norm)}>", _blocks_for_octets(y), *arguments)
     return out
 
 
 def merge_gradient(d: Tensor, out: Tensor, y: Tensor, z: Tensor | None, normalised: bool) -> Pair:
-    """Return the gradient g of either summand, d where ``out`` is not zero, and sums (3, C) of g y, g and g z."""
+    """Return the gradient g of either summand, d where ``out`` is not zero, and parts of sums of g y, g, g z."""
     g = torch.empty_like(y)
     sums = torch.empty(_blocks_for_octets(y), 3, y.shape[1], device=y.device)
     shortcut = "NORMALISED" if normalised else "IDENTITY"
     arguments = (d, out, y, y if z is None else z, g, sums, y.numel() // 8)
     launch(f"residual: merge_gradient<{y.shape[1]},{shortcut}>", len(sums), *arguments)
-    return g, add_up(sums)
+    return g, sums
 
 
 def add_up(parts: Tensor) -> Tensor:
-    """Return the sum over the first axis."""
+    """Return the sum over the first axis; behind it there are multiples of four numbers."""
     out = torch.empty_like(parts[0])
-    launch("common: add_up_parts", ceil(out.numel() / 32), parts, out, len(parts), out.numel(), threads=_SUMMERS)
+    arguments = (parts, out, len(parts), out.numel() // 4)
+    launch("common: add_up_parts", ceil(out.numel() / 128), *arguments, threads=_WIDE_SUMMERS)
     return out
 
 
@@ -224,29 +252,29 @@ def first_sums(layer: First, x: Tensor, weight: Tensor) -> Tensor:
     return sums
 
 
-def first_outputs(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def first_outputs(layer: First, x: Tensor, weight: Tensor, norm: Tensor) -> Tensor:
     """Return the layer's outputs (B, stored, side, side), or half as many to a side."""
     side = layer.side // 2 if layer.pooled else layer.side
-    out = torch.empty(len(x), side, side, layer.stored, dtype=torch.bfloat16, device=x.device).permute(0, 3, 1, 2)
-    name, rest = f"first: first_layer<{layer},OUTPUTS>", (scale, shift, out, out, scale, len(x))
+    out = torch.empty(len(x), side, side, layer.stored, dtype=PRECISION, device=x.device).permute(0, 3, 1, 2)
+    name, rest = f"first: first_layer<{layer},OUTPUTS>", (*norm[:2], out, out, norm, len(x))
     launch(name, ceil(len(x) / 2), x, weight, *weight.stride(), *rest)
     return out
 
 
-def first_gradient(layer: First, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, d: Tensor) -> Triple:
-    """Return the gradients of scale and shift, and what `first_weight_gradient` needs to know."""
+def first_gradient(layer: First, x: Tensor, weight: Tensor, norm: Tensor, d: Tensor) -> Tensor:
+    """Return sums: the gradients of scale and shift, and what `first_weight_gradient` needs to know."""
     width = layer.stored
     sums = torch.empty(min(_blocks_for_images(x), processors(x.device)), 2 * width + 2048, device=x.device)
-    name, rest = f"first: first_layer<{layer},GRADIENTS>", (scale, shift, d, d, sums, len(x))
+    name, rest = f"first: first_layer<{layer},GRADIENTS>", (*norm[:2], d, d, sums, len(x))
     launch(name, len(sums), x, weight, *weight.stride(), *rest)
-    total = add_up(sums)
-    return total[:width], total[width : 2 * width], total
+    return add_up(sums)
 
 
-def first_weight_gradient(layer: First, total: Tensor, weight: Tensor, correction: Triple) -> Tensor:
+def first_weight_gradient(layer: First, total: Tensor, weight: Tensor, norm: Tensor, correction: Tensor) -> Tensor:
     """Return the gradient of the weights."""
     out = torch.empty_like(weight)
-    launch(f"first: first_weight_gradient<{layer}>", 1, total, weight, *weight.stride(), *correction, out)
+    arguments = (total, weight, *weight.stride(), norm[0], *correction[:2], out)
+    launch(f"first: first_weight_gradient<{layer}>", 1, *arguments)
     return out
 
 
@@ -255,26 +283,26 @@ def first_weight_gradient(layer: First, total: Tensor, weight: Tensor, correctio
 SECOND_STORED = 64  # channels of its 50 filters in memory
 
 
-def second_outputs(y: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def second_outputs(y: Tensor, norm: Tensor) -> Tensor:
     """Return the features (B, 2450) of raw outputs y (B, 64, 14, 14) of the second convolution."""
-    out = torch.empty(len(y), 50 * 7 * 7, dtype=torch.bfloat16, device=y.device)
-    launch("lenet: second_block", len(y), y, scale, shift, out, len(y))
+    out = torch.empty(len(y), 50 * 7 * 7, dtype=PRECISION, device=y.device)
+    launch("lenet: second_block", len(y), y, *norm[:2], out, len(y))
     return out
 
 
-def second_gradient(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of scale and shift from that of the features."""
-    sums = torch.empty(_blocks_for_images(y), 2, y.shape[1], device=y.device)
-    arguments = (d, y, scale, shift, scale, scale, scale, y, sums, len(y))
+def second_gradient(d: Tensor, y: Tensor, norm: Tensor) -> Tensor:
+    """Return parts (parts, 2, C) of the gradients of scale and shift from that of the features."""
+    sums = torch.empty(min(len(y), 4 * processors(y.device)), 2, y.shape[1], device=y.device)
+    arguments = (d, y, *norm[:2], norm, norm, norm, y, sums, len(y))
     launch("lenet: second_gradient<OF_VECTORS>", len(sums), *arguments)
-    d_scale, d_shift = add_up(sums)
-    return d_scale, d_shift
+    return sums
 
 
-def second_gradient_of_y(d: Tensor, y: Tensor, scale: Tensor, shift: Tensor, correction: Triple) -> Tensor:
+def second_gradient_of_y(d: Tensor, y: Tensor, norm: Tensor, correction: Tensor) -> Tensor:
     """Return the gradient of y from that of the features."""
     out = torch.empty_like(y)
-    launch("lenet: second_gradient<OF_Y>", len(y), d, y, scale, shift, *correction, out, scale, len(y))
+    arguments = (d, y, *norm[:2], norm[0], *correction[:2], out, norm, len(y))
+    launch("lenet: second_gradient<OF_Y>", len(y), *arguments)
     return out
 
 
@@ -304,7 +332,9 @@ def units(
     return out, mean, deviation
 
 
-def units_gradient(d: Tensor, y: Tensor, out: Tensor, gamma: Tensor, mean: Tensor, deviation: Tensor) -> Triple:
+def units_gradient(
+    d: Tensor, y: Tensor, out: Tensor, gamma: Tensor, mean: Tensor, deviation: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of y, gamma and beta from d, that of the units ``out``."""
     d_y, (rows, width) = torch.empty_like(y), y.shape
     d_gamma, d_beta = torch.empty(2, width, device=y.device)
@@ -317,10 +347,10 @@ def _blocks_for_images(x: Tensor) -> int:
     return min(ceil(len(x) / 2), 2 * processors(x.device))
 
 
-def _shortcut(z: Tensor | None, z_activation: Pair | None) -> str:
+def _shortcut(z: Tensor | None, z_norm: Tensor | None) -> str:
     if z is None:
         return "NONE"
-    return "IDENTITY" if z_activation is None else "NORMALISED"
+    return "IDENTITY" if z_norm is None else "NORMALISED"
 
 
 def _blocks_for_octets(y: Tensor) -> int:

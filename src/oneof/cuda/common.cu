@@ -123,14 +123,23 @@ __global__ void __launch_bounds__(THREADS) statistics(const uint4* y, float* sum
 }
 
 constexpr int SUMMERS = 1024;  // threads, one warp for each column in the end
+constexpr int AT_ONCE = 16;    // parts that a thread asks for before it adds the first
 
 // Sum over parts (count, width) of the column that this thread's lane names, the same in all warps; -1 names none.
 __device__ __forceinline__ double add_up(const float* parts, int count, int width, int column) {
     __shared__ double shared[32][33];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     double total = 0.;
-#pragma unroll 8
-    for (int part = warp; part < count; part += 32) total += column >= 0 ? parts[part * width + column] : 0.f;
+    for (int first = warp; first < count; first += 32 * AT_ONCE) {
+        float values[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int part = min(first + 32 * i, count - 1);  // some part in any case: no load waits for another
+            values[i] = __ldg(parts + part * width + max(column, 0));
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) total += first + 32 * i < count && column >= 0 ? values[i] : 0.f;
+    }
     shared[warp][lane] = total;
     __syncthreads();
     total = shared[lane][warp];
@@ -141,11 +150,36 @@ __device__ __forceinline__ double add_up(const float* parts, int count, int widt
     return shared[0][lane];
 }
 
-extern "C" __global__ void __launch_bounds__(SUMMERS)
-    add_up_parts(const float* parts, float* out, int count, int width) {
-    const int i = blockIdx.x * 32 + threadIdx.x % 32;
-    const double total = add_up(parts, count, width, i < width ? i : -1);
-    if (threadIdx.x < 32 && i < width) out[i] = (float)total;
+// The same for many columns: a lane has four, and out (4 quads) is the sum over parts (count, 4 quads).
+constexpr int WIDE_SUMMERS = 512;
+
+extern "C" __global__ void __launch_bounds__(WIDE_SUMMERS)
+    add_up_parts(const float4* parts, float* out, int count, int quads) {
+    constexpr int ROWS = WIDE_SUMMERS / 32, AT_ONCE = 8;
+    __shared__ double shared[ROWS][4][33];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quad = blockIdx.x * 32 + lane;
+    double total[4] = {};
+    for (int first = warp; first < count; first += ROWS * AT_ONCE) {
+        float4 values[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int part = min(first + ROWS * i, count - 1);
+            values[i] = __ldg(parts + part * quads + min(quad, quads - 1));
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            if (first + ROWS * i < count)
+                total[0] += values[i].x, total[1] += values[i].y, total[2] += values[i].z, total[3] += values[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) shared[warp][i][lane] = total[i];
+    __syncthreads();
+    const int column = blockIdx.x * 128 + threadIdx.x;
+    if (threadIdx.x >= 128 || column >= 4 * quads) return;
+    double sum = 0.;
+#pragma unroll
+    for (int row = 0; row < ROWS; row++) sum += shared[row][threadIdx.x % 4][threadIdx.x / 4];
+    out[column] = (float)sum;
 }
 
 // Mean, variance and inverse deviation of n values, from their sum and that of their squares.
@@ -164,43 +198,45 @@ struct Moments {
     }
 };
 
-// Scale and shift of batch normalisation from parts (count, 2, width): sums of y and y^2 over n pixels; its
-// running averages. Vectors have width entries, of which those beyond C channels are zero. A block has 16
-// channels, and its lanes the sums of y, then those of y^2.
+// What normalises y, norm (4, width): scale, shift, mean and inverse deviation, from parts (count, 2, width) of
+// the sums of y and y^2 over n pixels; and the running averages. Entries beyond C channels are zero. A block has
+// 16 channels, and its lanes the sums of y, then those of y^2.
 extern "C" __global__ void __launch_bounds__(SUMMERS)
     normalisation(const float* parts, int count, int n, int C, int width, const float* gamma, const float* beta,
                   double eps, double momentum, int track, float* running_mean, float* running_var,
-                  long long* batches, float* scale, float* shift, float* mean, float* deviation) {
+                  long long* batches, float* norm) {
     const int lane = threadIdx.x % 32, c = blockIdx.x * 16 + lane % 16;
     const double sum = add_up(parts, count, 2 * width, c < C ? lane / 16 * width + c : -1);
     const double squares = __shfl_xor_sync(~0u, sum, 16);
     if (threadIdx.x >= 16 || c >= width) return;
+    float* own = norm + c;
     if (c >= C) {
-        scale[c] = shift[c] = mean[c] = deviation[c] = 0.f;
+        for (int i = 0; i < 4; i++) own[i * width] = 0.f;
         return;
     }
     const Moments moments(sum, squares, n, eps);
-    scale[c] = (float)(gamma[c] * moments.inverse);
-    shift[c] = (float)(beta[c] - moments.mean * gamma[c] * moments.inverse);
-    mean[c] = (float)moments.mean;
-    deviation[c] = (float)moments.inverse;
+    own[0] = (float)(gamma[c] * moments.inverse);
+    own[width] = (float)(beta[c] - moments.mean * gamma[c] * moments.inverse);
+    own[2 * width] = (float)moments.mean;
+    own[3 * width] = (float)moments.inverse;
     if (track) moments.track(n, c, momentum, running_mean, running_var, batches);
 }
 
-// The gradient of y from d, that of scale y + shift: s d + p y + q, as scale and shift are made of y too; and
-// gamma's.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    correction(const float* d_scale, const float* d_shift, const float* gamma, const float* mean,
-               const float* deviation, int n, int C, int width, float* s, float* p, float* q, float* d_gamma) {
-    const int c = blockIdx.x * THREADS + threadIdx.x;
-    if (c >= width) return;
-    if (c >= C) {
-        s[c] = p[c] = q[c] = 0.f;
-        return;
-    }
-    const float scale = gamma[c] * deviation[c], through = d_scale[c] - d_shift[c] * mean[c];
-    d_gamma[c] = through * deviation[c];
-    s[c] = scale;
-    p[c] = -through * scale * deviation[c] * deviation[c] / n;
-    q[c] = -p[c] * mean[c] - d_shift[c] * scale / n;
+// The gradient of y from d, that of scale y + shift, is scale d + p y + q, as scale and shift are made of y too.
+// Gives correction (4, width): p, q and the gradients of gamma and beta, from the norm and from parts (count,
+// stride) of the gradients of scale and shift, which begin at columns of their own.
+extern "C" __global__ void __launch_bounds__(SUMMERS)
+    correction(const float* parts, int count, int stride, int scales, int shifts, int n, int width,
+               const float* norm, float* correction) {
+    const int lane = threadIdx.x % 32, c = blockIdx.x * 16 + lane % 16;
+    const double sum = add_up(parts, count, stride, c < width ? (lane < 16 ? scales : shifts) + c : -1);
+    const float d_scale = (float)sum, d_shift = (float)__shfl_xor_sync(~0u, sum, 16);
+    if (threadIdx.x >= 16 || c >= width) return;
+    const float scale = norm[c], mean = norm[2 * width + c], inverse = norm[3 * width + c];
+    const float through = d_scale - d_shift * mean, p = -through * scale * inverse * inverse / n;
+    float* own = correction + c;
+    own[0] = p;
+    own[width] = -p * mean - d_shift * scale / n;
+    own[2 * width] = through * inverse;
+    own[3 * width] = d_shift;
 }

@@ -6,8 +6,10 @@
 // once, with its border, into shared memory, where every shift of a filter finds it, and multiplies on tensor
 // cores.
 
-enum Read { PLAIN, ACTIVATED, CORRECTED };                        // x; relu(p x + q); a gradient s d + p y + q
-enum Write { STATISTICS, ACTIVATION_GRADIENT, AS_IT_IS, ADDED };  // what is made of a convolution's outputs
+// What is convolved: x; relu(p x + q); a gradient s d + p y + q; relu(p y + q + z).
+enum Read { PLAIN, ACTIVATED, CORRECTED, MERGED };
+// What is made of a convolution's outputs.
+enum Write { STATISTICS, ACTIVATION_GRADIENT, MERGE_GRADIENT, AS_IT_IS, ADDED };
 
 // Eight channels as they stand in memory, and what is read of them.
 template <int READ>
@@ -18,7 +20,7 @@ struct Source {
         first = second = make_uint4(0, 0, 0, 0);
         if (inside) {
             first = __ldg(from + at);
-            if (READ == CORRECTED) second = __ldg(beside + at);
+            if (READ == CORRECTED || READ == MERGED) second = __ldg(beside + at);
         }
     }
 
@@ -26,9 +28,11 @@ struct Source {
         if (READ == PLAIN || !inside) return first;
         Octet o = unpack(first), other = unpack(second);
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            o.v[i] = READ == ACTIVATED ? fmaxf(o.v[i] * p.v[i] + q.v[i], 0.f)
-                                       : o.v[i] * s.v[i] + other.v[i] * p.v[i] + q.v[i];
+        for (int i = 0; i < 8; i++) {
+            if (READ == ACTIVATED) o.v[i] = fmaxf(o.v[i] * p.v[i] + q.v[i], 0.f);
+            if (READ == CORRECTED) o.v[i] = o.v[i] * s.v[i] + other.v[i] * p.v[i] + q.v[i];
+            if (READ == MERGED) o.v[i] = fmaxf(o.v[i] * p.v[i] + q.v[i] + other.v[i], 0.f);
+        }
         return pack(o);
     }
 };
@@ -62,6 +66,7 @@ struct Window {
     int offsets[LOADS], rows[LOADS];  // row: within the tile, beyond any image where there is no such pixel
     Source<READ> sources[LOADS];
     u32 inside;
+    int base;  // where the tile begins
 
     __device__ __forceinline__ Window() {
 #pragma unroll
@@ -76,7 +81,8 @@ struct Window {
 
     __device__ __forceinline__ void fetch(const uint4* first, const uint4* second, int tile, int images,
                                           int first_chunk) {
-        const int base = tile * T::PIXELS * (ALL / 8) + first_chunk, row = tile % T::PER_IMAGE * T::TILE_ROWS;
+        const int row = tile % T::PER_IMAGE * T::TILE_ROWS;
+        base = tile * T::PIXELS * (ALL / 8) + first_chunk;
         const int end = images * T::IMAGE_HEIGHT * T::IMAGE_WIDTH * (ALL / 8);
         inside = 0;
 #pragma unroll
@@ -88,8 +94,9 @@ struct Window {
         }
     }
 
+    // Keep what is convolved; without the border also in memory, where it has been made of two tensors.
     __device__ __forceinline__ void store(char* shared, const float* s, const float* p, const float* q,
-                                          int first_chunk) const {
+                                          int first_chunk, uint4* merged) const {
         const int chunk = threadIdx.x % (C / 8);
         Octet own[3];
         if (READ == CORRECTED) own[0] = channels(s, first_chunk + chunk);
@@ -100,6 +107,8 @@ struct Window {
             const uint4 value = sources[i].value(own[0], own[1], own[2], inside >> i & 1);
             if ((i + 1) * THREADS <= T::SLOTS * (C / 8) || slot < T::SLOTS)
                 *(uint4*)(shared + at<C>(slot, chunk)) = value;
+            if (READ == MERGED && (inside >> i & 1) && (u32)rows[i] < T::TILE_ROWS)
+                merged[base + offsets[i]] = value;
         }
     }
 };
@@ -132,12 +141,14 @@ __global__ void __launch_bounds__(THREADS)
 
 // out[pixel, n] = sum over shifts and channels of input[pixel + shift, c] weight[c, n, shift]. sums (blocks, 2,
 // N): of out and out^2 (STATISTICS), or, with relu(scale x + shift) as what the gradient out is of, the gradients
-// of scale and shift, and out that of scale x + shift (ACTIVATION_GRADIENT). ADDED: before + out.
-template <int C, int N, int H, int W, int ROWS, int IMAGES, int SIZE, int READ, int WRITE>
-__global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
+// of scale and shift, and out that of scale x + shift (ACTIVATION_GRADIENT); the same for x = relu(scale raw +
+// shift + shortcut) where the gradient is before + out (MERGE_GRADIENT). ADDED: before + out. What is convolved is
+// written to x where it is MERGED.
+template <int C, int N, int H, int W, int ROWS, int IMAGES, int SIZE, int READ, int WRITE, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     convolve(const uint4* first, const uint4* second, const float* s, const float* p, const float* q,
              const uint4* weights, uint4* out, const uint4* before, const float* scale, const float* shift,
-             float* sums, int images) {
+             uint4* x, const uint4* raw, float* sums, int images) {
     using T = Tile<H, W, ROWS, IMAGES, SIZE>;
     constexpr int TAPS = SIZE * SIZE, DEPTH = C / 16, WARPS_N = N / 16, WARPS_M = WARPS / WARPS_N;
     constexpr int M_TILES = T::PIXELS / 16 / WARPS_M;  // of a warp, each of 16 pixels and 16 outputs
@@ -154,7 +165,7 @@ __global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
     const int pixels = images * H * W, tiles = (pixels + T::PIXELS - 1) / T::PIXELS;
     Window<T, C, C, READ, THREADS> window;
     window.fetch(first, second, blockIdx.x, images, 0);
-    window.store(tile_in, s, p, q, 0);
+    window.store(tile_in, s, p, q, 0, x);
     __syncthreads();
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int next = tile + gridDim.x;
@@ -182,7 +193,7 @@ __global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
                 *(u32*)(tile_out + at<N>(pixel, warp_n * 2 + j / 2) + lane % 4 * 4) = pack(r[0], r[1]);
             }
         __syncthreads();
-        window.store(tile_in, s, p, q, 0);
+        window.store(tile_in, s, p, q, 0, x);
         Octet scale_out, shift_out;
         if (WRITE == ACTIVATION_GRADIENT) scale_out = channels(scale, chunk), shift_out = channels(shift, chunk);
 #pragma unroll
@@ -195,25 +206,34 @@ __global__ void __launch_bounds__(THREADS, C == 16 ? 3 : 2)
                 for (int j = 0; j < 8; j++) total.v[0][j] += o.v[j], total.v[1][j] += o.v[j] * o.v[j];
             }
             if (WRITE == ACTIVATION_GRADIENT) {
-                const Octet x = unpack(__ldg(before + where));
+                const Octet own = unpack(__ldg(x + where));
 #pragma unroll
                 for (int j = 0; j < 8; j++) {
-                    const float d = x.v[j] * scale_out.v[j] + shift_out.v[j] > 0.f ? o.v[j] : 0.f;
-                    total.v[0][j] += d * x.v[j], total.v[1][j] += d;
+                    const float d = own.v[j] * scale_out.v[j] + shift_out.v[j] > 0.f ? o.v[j] : 0.f;
+                    total.v[0][j] += d * own.v[j], total.v[1][j] += d;
+                    o.v[j] = d;
+                }
+            }
+            if (WRITE == MERGE_GRADIENT) {
+                const Octet more = unpack(__ldg(before + where)), own = unpack(__ldg(x + where)),
+                            y = unpack(__ldg(raw + where));
+#pragma unroll
+                for (int j = 0; j < 8; j++) {
+                    const float d = own.v[j] > 0.f ? o.v[j] + more.v[j] : 0.f;
+                    total.v[0][j] += d * y.v[j], total.v[1][j] += d;
                     o.v[j] = d;
                 }
             }
             if (WRITE == ADDED) {
-                const Octet x = unpack(__ldg(before + where));
+                const Octet more = unpack(__ldg(before + where));
 #pragma unroll
-                for (int j = 0; j < 8; j++) o.v[j] += x.v[j];
+                for (int j = 0; j < 8; j++) o.v[j] += more.v[j];
             }
             out[where] = pack(o);
         }
         __syncthreads();
     }
-    if (WRITE == STATISTICS || WRITE == ACTIVATION_GRADIENT)
-        total.template write<N>((float*)tile_in, sums + blockIdx.x * 2 * N);
+    if (WRITE != AS_IT_IS && WRITE != ADDED) total.template write<N>((float*)tile_in, sums + blockIdx.x * 2 * N);
 }
 
 // out[block, n, shift, c] = sum over this block's pixels of gradient[pixel, n] input[pixel + shift, c], where the
@@ -249,8 +269,8 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 2)
     gradient.fetch(d, y, blockIdx.x, images, 0);
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int next = tile + gridDim.x;
-        window.store(tile_in, scale, scale, shift, first_chunk);
-        gradient.store(tile_d, s, p, q, 0);
+        window.store(tile_in, scale, scale, shift, first_chunk, nullptr);
+        gradient.store(tile_d, s, p, q, 0, nullptr);
         __syncthreads();
         window.fetch(x, x, next, next < tiles ? images : 0, first_chunk);  // comes while the tile is multiplied
         gradient.fetch(d, y, next, next < tiles ? images : 0, 0);
