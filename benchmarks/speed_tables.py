@@ -38,13 +38,25 @@ def markdown(records: list[Row]) -> Iterable[str]:
         yield f"`{record['command']}`: {where}, {record.get('seconds_in_all', 0)} s in all."
         if record["not_begun"]:
             yield f"{record['not_begun']} cases were not begun within the budget."
-    rows = [row for record in records for row in record["rows"]]
+    rows = _first_found(records)
     derive({**records[0], "rows": rows})
     yield from (*_images(rows), *_tables(rows), *_growth(rows))
     failed = [[r["section"], r["problem"], r["method"], r["form"], r["error"]] for r in rows if "error" in r]
     if failed:
         yield "### What could not be measured"
         yield _grid(["section", "problem", "method", "form", "why"], failed)
+
+
+def _first_found(records: list[Row]) -> list[Row]:
+    """Return every case from the first record that has measured it; with the commit, where there are several."""
+    found: dict[tuple[Any, ...], Row] = {}
+    for record in records:
+        own = {} if len(records) == 1 else {"commit": record["commit"][:7]}
+        for row in record["rows"]:
+            case = tuple(row[name] for name in ("section", "problem", "method", "form", "trials"))
+            if "seconds" not in found.get(case, ()):
+                found[case] = row | own
+    return list(found.values())
 
 
 # --- sections ---------------------------------------------------------------------------------------------
@@ -62,6 +74,7 @@ def _images(rows: list[Row]) -> Iterable[str]:
         "times faster than the conventional way",
     ]
     header.append("than the authors' code")
+    header += ["commit"] * any("commit" in row for row in chosen)
     for problem in dict.fromkeys(row["problem"] for row in chosen):
         own = _of(chosen, problem=problem)
         cells = [
@@ -75,6 +88,7 @@ def _images(rows: list[Row]) -> Iterable[str]:
                 _number(row.get("memory_mb")),
                 _ratio(row.get("times_conventional")),
                 _ratio(row.get("times_authors")),
+                *([row["commit"]] if "commit" in row else []),
             ]
             for row in sorted(own, key=lambda row: (row["section"] != "reference", row["method"] != "idgp"))
         ]

@@ -193,6 +193,12 @@ def test_compiled_networks_learn_the_same(name, images):
     assert np.allclose(plain.predict_proba(images[0]), compiled.predict_proba(images[0]), atol=0.02)
 
 
+@every_method
+def test_every_method_learns_in_bfloat16(method, images):
+    model = make(method.func.__name__.lower(), precision="bf16", epochs=2).fit(*images)
+    assert np.isfinite(model.predict_proba(images[0])).all()
+
+
 def test_bfloat16_learns_what_float32_learns(images):
     x, candidates = images
     single, half = (

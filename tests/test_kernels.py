@@ -94,11 +94,14 @@ def test_networks_launch_kernels_with_what_they_take(name, shape, monkeypatch, l
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
 def test_what_is_launched_was_compiled_before(name, shape, monkeypatch, launched):
     network = build(name, shape, 5, bf16=True).to(memory_format=torch.channels_last)
+    follower = deepcopy(network.body).requires_grad_(False)  # as PiCO has one
     before = deepcopy(network.state_dict())
     with monkeypatch.context() as real:
         real.setattr(kernels, "launch", launch)
         with torch.no_grad():  # as who calls it may have it
             rehearsed = [rehearse(network.body, torch.zeros(9, *shape), m) for m in ({False}, {True, False})]
+            assert rehearse(follower, torch.zeros(9, *shape), {True, False}) == rehearsed[1]
+    assert not any(parameter.requires_grad for parameter in follower.parameters())
     assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
     monkeypatch.setattr(fused, "applies", lambda x: True)
     with torch.no_grad():

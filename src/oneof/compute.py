@@ -1,6 +1,5 @@
 """Where and how to compute: devices, seeds, threads, and the modes of networks and libraries."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -18,8 +17,6 @@ _T = TypeVar("_T")
 
 def resolve_device(name: str) -> torch.device:
     """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that is there."""
-    # Networks and trials side by side on a GPU wait for each other where their streams share CUDA's eight queues.
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -77,7 +77,8 @@ def prepare(network: nn.Module, x: Tensor) -> None:
 
 def rehearse(network: nn.Module, x: Tensor, modes: set[bool]) -> list[str]:
     """Return the kernels of a network on images like x, in training (True) or in evaluation."""
-    twin, few = deepcopy(network).cpu(), torch.zeros(2, *x.shape[1:])
+    twin = deepcopy(network).cpu().requires_grad_()  # also one that only follows another's weights
+    few = torch.zeros(2, *x.shape[1:])
     _noted.clear()
     token = rehearsing.set(True)
     try:
