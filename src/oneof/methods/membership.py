@@ -54,7 +54,7 @@ class Membership(PartialLabelClassifier):
             nn.init.zeros_(parameter)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
         drawn = torch.randperm(len(data)) < len(data) // _HELD_OUT  # not every tenth: classes may come in turn
-        self.held_out_ = drawn.to(data.weight.device).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
+        self.held_out_ = drawn.to(data.candidates).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
         self.weight_ = data.weight.unsqueeze(-1).clone()  # (N, 1): the moments count examples as the loss does
         self.moments_ = self.w_.new_zeros(*self.w_.shape[:-2], 4, data.n_classes)  # see F.midpoints
 
@@ -88,7 +88,7 @@ class Membership(PartialLabelClassifier):
 
     def _scores(self, u: Tensor, s: Tensor) -> Tensor:
         """``lambda u + kappa (s - c)``, up to a constant."""
-        centre = F.midpoints(self.moments_.to(s.device))  # the networks of a loaded model move, its tables stay
+        centre = F.midpoints(self.moments_.to(s))  # the networks of a loaded model move, its tables stay
         both = torch.stack([u, s - centre.unsqueeze(-2)], -1)  # (..., B, K, 2)
         added: Tensor = self.judge_(both.flatten(-3, -2))
         return u + added.view(u.shape)

@@ -61,10 +61,10 @@ class PiCO(PRODEN):
         # One batch must fit: what a batch enqueues it must not overwrite itself.
         length = max(self.queue_size, min(self.batch_size, len(data)))
         like, axes = data.weight, data.candidates.shape[:-2]
-        queue = torch.randn(*axes, length, self.embedding_size).to(like.device, like.dtype)
+        queue = torch.randn(*axes, length, self.embedding_size).to(like)
         self.queue_ = normalize(queue, dim=-1)  # (Q, E)
-        self.queue_labels_ = torch.full((*axes, length), -1, device=like.device)  # (Q,): -1 matches nothing
-        self.pointer_ = torch.zeros(axes, dtype=torch.int64, device=like.device)
+        self.queue_labels_ = like.new_full((*axes, length), -1, dtype=torch.int64)  # (Q,): -1 matches nothing
+        self.pointer_ = like.new_zeros(axes, dtype=torch.int64)
         self.prototypes_ = like.new_zeros(*axes, data.n_classes, self.embedding_size)  # (K, E)
 
     def _new_projection(self, data: Data) -> nn.Module:
@@ -72,7 +72,7 @@ class PiCO(PRODEN):
         with evaluating([self.network_]):
             size = self.network_.features(data.weight.new_zeros(1, *data.shape)).shape[-1]
         head = nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, self.embedding_size))
-        return head.to(data.weight.device, data.dtype)
+        return head.to(data.weight)
 
     def parameter_groups(self) -> list[dict[str, object]]:
         """Train the encoder and its projection head; the moving average follows by itself."""
@@ -124,7 +124,7 @@ class PiCO(PRODEN):
     def _enqueue(self, k: Tensor, labels: Tensor) -> None:
         """Overwrite the oldest embeddings, going round at the end."""
         length, size = self.queue_.shape[-2], k.shape[-2]
-        places = (self.pointer_.unsqueeze(-1) + torch.arange(size, device=k.device)) % length  # (..., B)
+        places = (self.pointer_.unsqueeze(-1) + torch.ones_like(labels).cumsum(-1) - 1) % length  # (..., B)
         self.queue_.scatter_(-2, places.unsqueeze(-1).expand_as(k), k)
-        self.queue_labels_.scatter_(-1, places.expand_as(labels), labels)
+        self.queue_labels_.scatter_(-1, places, labels)
         self.pointer_.copy_((self.pointer_ + size) % length)

@@ -70,7 +70,7 @@ class VALEN(PRODEN):
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_normal_(layer.weight)
                 nn.init.constant_(layer.bias, 0.01)
-        self.decoder_.to(data.weight.device, data.dtype)
+        self.decoder_.to(data.weight)
         self.d_ = self.w_.clone()  # (N, K)
         k = min(self.neighbours, len(data) - 1)
         self.neighbours_ = torch.zeros_like(self.w_[..., :1], dtype=torch.int64).repeat_interleave(k, -1)  # (N, k)
