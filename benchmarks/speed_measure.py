@@ -119,8 +119,9 @@ def measure(
         else:
             train_together(prepared)
     epochs = len(ends) - 1 - warm
+    at_once = sum(trial.state.epoch > 0 for trial in prepared)  # the others have not begun
     figures = {
-        "seconds": (ends[-1] - ends[warm]) / epochs / trials,
+        "seconds": (ends[-1] - ends[warm]) / epochs / at_once,
         "epochs": epochs,
         "first_epoch": ends[1] - ends[0],
     }

@@ -358,6 +358,13 @@ def test_a_paused_stack_goes_on_in_other_company_or_alone(method, courses, tmp_p
         assert_close(model, reference)
 
 
+@pytest.mark.parametrize(("queue_size", "kinds"), [(1000, [("Stack", 2)]), (20_000, [("Course", 1)] * 2)])
+def test_a_large_queue_is_passed_over_by_one_trial_at_a_time(queue_size, kinds, courses):
+    models, given = trials(oneof.PiCO, 2, network="linear", views="plain+jitter", queue_size=queue_size, epochs=1)
+    oneof.fit_together(models, given)
+    assert courses == kinds
+
+
 def test_a_pause_changes_no_bit_of_a_stack(tmp_path):
     models, given = trials(oneof.PiCO, 3, network="linear", views="plain+jitter")
     references = oneof.fit_together([clone(model) for model in models], given)

@@ -17,6 +17,7 @@ from oneof.stack import VECTOR_FIELDS, Begun, Stack
 # What may differ within a stack: its vectors, and fields that no step reads.
 _OWN = (*VECTOR_FIELDS, "random_state", "checkpoint", "verbose", "patience")
 _STACKABLE = (nn.Linear, nn.ReLU, nn.Identity, nn.Sequential, Network)
+_MOST_CACHE = 2**20  # bytes of a table that each trial of a stack on a CPU may pass over in every step
 
 
 def fit_together(
@@ -119,7 +120,7 @@ def _likeness(trial: Trial) -> tuple[Any, ...] | None:
     parts = [part for module in method.modules() for part in module.modules()]
     own_network = not isinstance(method.network, str)  # which may do what no copy shows: share layers, have hooks
     plain = isinstance(data.x, Tensor) and len(data.shape) == 1
-    if trial.finished or not plain or own_network or not all(map(_stackable, parts)):
+    if trial.finished or not plain or own_network or not all(map(_stackable, parts)) or _fills_cache(trial):
         return None
     settings = tuple((f.name, getattr(method, f.name)) for f in fields(method) if f.name not in _OWN)
     watched = [None if rows is None else rows.shape for rows in (trial.watched, trial.sets)]
@@ -127,6 +128,16 @@ def _likeness(trial: Trial) -> tuple[Any, ...] | None:
     # A model that was fitted before may still hold tables of other settings or other data.
     learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
     return type(method), settings, where, *watched, learned, trial.state.epoch
+
+
+def _fills_cache(trial: Trial) -> bool:
+    """Tell whether steps on a CPU pass over a table so large that trials had better do so one after the other.
+
+    Tables of rows do not count, as a step reads few of them: a queue does.
+    """
+    tables = [value for value in vars(trial.method).values() if isinstance(value, Tensor)]
+    passed = [table for table in tables if table.shape[:1] != trial.data.candidates.shape[:1]]
+    return any(table.device.type == "cpu" and table.nbytes > _MOST_CACHE for table in passed)
 
 
 def _stackable(part: nn.Module) -> bool:
