@@ -2,13 +2,16 @@
 
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from conftest import every_method
 from formulas import FORMULAS
 from oneof import fused, kernels
-from oneof.convnets import Stages, basic
+from oneof.convnets import LeNetBody, Stages, basic
+from oneof.launch import rehearse, rehearsing
 
 
 @pytest.mark.parametrize("stem", [True, False])
@@ -48,3 +51,28 @@ def test_residual_networks_and_their_gradients(widths, stem, monkeypatch):
         torch.testing.assert_close(
             found[name], expected[name], rtol=1e-8, atol=1e-10, msg=lambda text, n=name: f"{n}: {text}"
         )
+
+
+@every_method
+def test_a_rehearsal_changes_nothing(method, monkeypatch):
+    """Not even where a network only follows another, is looked at in passing, or noise is drawn."""
+    rng = np.random.default_rng(0)
+    x, sets = rng.integers(256, size=(32, 28, 28), dtype=np.uint8), rng.random((32, 3)) < 0.4
+    sets[:, 0] = True
+    settings = {"network": "lenet", "epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
+    settings |= {"views": "weak+strong+strong", "precision": "bf16"}
+    plain = method(**settings).fit(x, sets)
+    forward, kernels_needed = LeNetBody.forward, []
+
+    def rehearsed(self, x):
+        if not rehearsing.get():
+            kernels_needed.append(rehearse(self, x, {True, False}))
+        return forward(self, x)
+
+    monkeypatch.setattr(LeNetBody, "forward", rehearsed)
+    again = method(**settings).fit(x, sets)
+    assert kernels_needed
+    assert all(names == kernels_needed[0] for names in kernels_needed)
+    assert plain.learned().keys() == again.learned().keys()
+    for name, tensor in plain.learned().items():
+        assert torch.equal(tensor, again.learned()[name]), name
