@@ -4,7 +4,7 @@ Random rows of real shapes, fixed seeds. First epochs warm up, the mean of the n
 test rows are judged after each. Sections are ``images`` (beside the conventional way and the authors' code),
 ``reference`` (that conventional way), ``tables`` (many small trials at once) and ``growth`` (of rows, classes and
 trials). Prints Markdown tables and writes a JSON file after every case, so that a killed run keeps what it has;
-``--show FILES`` prints the tables of such files as if they were one.
+``--show FILES`` prints the tables of such files as if they were one: the first that has measured a case counts.
 """
 
 import argparse

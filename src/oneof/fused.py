@@ -13,7 +13,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from oneof import kernels
+from oneof import kernels, lenet_kernels
 from oneof.launch import available, rehearsing
 
 
@@ -80,7 +80,8 @@ def residuals(x: Tensor, blocks: Iterable[tuple[Any, Any]]) -> Tensor:
 def normalised(x: Tensor | _Sum, x_norm: Tensor | None, convolution: Any, normalisation: Any) -> Any:
     """Return the raw outputs of a convolution of x, or of ``relu(scale x + shift)``, their norm, and x.
 
-    For another use of x take this one: its gradient then comes back to where that of the convolution is made.
+    A sum is computed on the way, where there is a kernel for that. For another use of x take this one: its
+    gradient then comes back to where that of the convolution is made.
     """
     known, training = _has_kernels(convolution, x[0] if isinstance(x, _Sum) else x), normalisation.training
     weights = (convolution.weight, *_parts(normalisation))
@@ -273,7 +274,7 @@ def lenet_features(x: Tensor, first: Any, norm_first: Any, second: Any, norm_sec
     out = _first(layer, x, first, norm_first)
     y: Tensor = _SecondConvolution.apply(out, second.weight)  # type: ignore[no-untyped-call]
     if not norm_second.training:
-        return kernels.second_outputs(y, _frozen(norm_second, kernels.SECOND_STORED))
+        return lenet_kernels.second_outputs(y, _frozen(norm_second, lenet_kernels.SECOND_STORED))
     features: Tensor = _Second.apply(y, *_parts(norm_second))  # type: ignore[no-untyped-call]
     return features
 
@@ -283,7 +284,7 @@ class _SecondConvolution(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        more_inputs, more_outputs = x.shape[1] - weight.shape[1], kernels.SECOND_STORED - weight.shape[0]
+        more_inputs, more_outputs = x.shape[1] - weight.shape[1], lenet_kernels.SECOND_STORED - weight.shape[0]
         stored = functional.pad(weight.to(x.dtype), (0, 0, 0, 0, 0, more_inputs, 0, more_outputs))
         stored = stored.contiguous(memory_format=torch.channels_last)
         ctx.save_for_backward(x, stored)
@@ -295,7 +296,7 @@ class _SecondConvolution(Function):
         x, weight = ctx.saved_tensors
         rest = ([1, 1], [2, 2], [1, 1], False, [0, 0], 1)  # stride, padding, dilation, ...
         d_x, _, _ = torch.ops.aten.convolution_backward(d, x, weight, None, *rest, [True, False, False])
-        return d_x, kernels.second_weight_gradient(x, d)
+        return d_x, lenet_kernels.second_weight_gradient(x, d)
 
 
 class _Second(Function):
@@ -306,15 +307,15 @@ class _Second(Function):
         norm = kernels.normalisation(kernels.statistics(y), _pixels(y), gamma, *rest)
         ctx.save_for_backward(y, norm)
         ctx.filters = len(gamma)
-        return kernels.second_outputs(y, norm)
+        return lenet_kernels.second_outputs(y, norm)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
         y, norm = ctx.saved_tensors
         d = d.contiguous()
-        correction = kernels.correction(kernels.second_gradient(d, y, norm), norm, _pixels(y))
-        d_y = kernels.second_gradient_of_y(d, y, norm, correction)
+        correction = kernels.correction(lenet_kernels.second_gradient(d, y, norm), norm, _pixels(y))
+        d_y = lenet_kernels.second_gradient_of_y(d, y, norm, correction)
         return d_y, *correction[2:, : ctx.filters], None, None, None
 
 
@@ -336,7 +337,7 @@ class _Units(Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, gamma: Tensor, *rest: Any) -> Tensor:
         narrow = weight.to(x.dtype)
         y = x @ narrow.T
-        out, mean, deviation = kernels.units(y, gamma, *rest)
+        out, mean, deviation = lenet_kernels.units(y, gamma, *rest)
         ctx.save_for_backward(x, narrow, y, out, gamma, mean, deviation)
         return out
 
@@ -344,7 +345,7 @@ class _Units(Function):
     @once_differentiable
     def backward(ctx: Any, d: Tensor) -> Any:
         x, weight, y, out, gamma, mean, deviation = ctx.saved_tensors
-        d_y, d_gamma, d_beta = kernels.units_gradient(d.contiguous(), y, out, gamma, mean, deviation)
+        d_y, d_gamma, d_beta = lenet_kernels.units_gradient(d.contiguous(), y, out, gamma, mean, deviation)
         # A product of narrow numbers that comes out wide is known to GPUs alone.
         d_weight = torch.mm(d_y.T, x, out_dtype=torch.float32) if x.is_cuda else d_y.float().T @ x.float()
         return d_y @ weight, d_weight, d_gamma, d_beta, None, None, None

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(THREADS) statistics(const uint4* y, float* sum
 }
 
 constexpr int SUMMERS = 1024;  // threads, one warp for each column in the end
-constexpr int AT_ONCE = 16;    // parts that a thread asks for before it adds the first
+constexpr int AT_ONCE = 16;    // parts that a thread may ask for without waiting
 
 // Sum over parts (count, width) of the column that this thread's lane names, the same in all warps; -1 names none.
 __device__ __forceinline__ double add_up(const float* parts, int count, int width, int column) {
@@ -134,7 +134,7 @@ __device__ __forceinline__ double add_up(const float* parts, int count, int widt
         float values[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
-            const int part = min(first + 32 * i, count - 1);  // some part in any case: no load waits for another
+            const int part = min(first + 32 * i, count - 1);  // some part in any case
             values[i] = __ldg(parts + part * width + max(column, 0));
         }
 #pragma unroll
