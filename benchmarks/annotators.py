@@ -20,17 +20,17 @@ from typing import Any
 from annotators_figure import figure
 from annotators_results import FIGURE, LEDGER, PAGE, Chart, chart, read_chart, with_table
 
-from oneof.bench.board import Board, details, headline
-from oneof.bench.engines import LocalEngine, problem_text
-from oneof.bench.estimate import estimate
-from oneof.bench.figures import standalone
 from oneof.bench.ledger import Ledger
-from oneof.bench.problem import make_problem
-from oneof.bench.runner import Progress, Runner, progress_of
+from oneof.bench.running.board import Board, details, headline
+from oneof.bench.running.engines import LocalEngine, problem_text
+from oneof.bench.running.estimate import estimate
+from oneof.bench.running.problem import make_problem
+from oneof.bench.running.runner import Progress, Runner, progress_of
 from oneof.cli.app import fold
 from oneof.cli.bench import _workers
-from oneof.compute import resolve_device
-from oneof.storage import replacing
+from oneof.io.files import replacing
+from oneof.pages.charts import standalone
+from oneof.train.runtime import resolve_device
 
 
 def parts(whole: Chart) -> list[Chart]:

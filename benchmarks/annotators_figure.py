@@ -18,9 +18,9 @@ from annotators_results import (
     width,
 )
 
-from oneof.bench.figures import Figure, Panel, _ticks
 from oneof.bench.plan import SUPERVISED
-from oneof.bench.results import Report
+from oneof.bench.report.results import Report
+from oneof.pages.charts import Figure, Panel, _ticks
 
 WIDTH, LEFT, GAP = 864, 36, 38  # of the whole, of the numbers beside it, and between fields
 FIELD = (WIDTH - LEFT) // 3 - GAP

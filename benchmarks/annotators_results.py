@@ -12,8 +12,8 @@ from marks import END, between
 
 from oneof.bench.ledger import read
 from oneof.bench.plan import SUPERVISED, Candidates, Plan, Run, read_plan
-from oneof.bench.results import CRITERION, Report, Trial, collect, describe
-from oneof.bench.statistics import cell
+from oneof.bench.report.results import CRITERION, Report, Trial, collect, describe
+from oneof.bench.report.statistics import cell
 from oneof.data.annotator import Annotator
 
 ROOT = Path(__file__).parents[1]

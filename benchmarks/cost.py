@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from oneof import METHODS
-from oneof.batch import Data
+from oneof.train.batch import Data
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 BATCH, CLASSES = 100, 10

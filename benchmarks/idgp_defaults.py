@@ -18,7 +18,7 @@ import torch
 from joblib import Parallel, delayed
 
 import oneof
-from oneof.demo import Problem, make_problem
+from oneof.cli.demo import Problem, make_problem
 
 SEEDS = range(100, 110)
 LEDGER = Path(__file__).parent / "results" / "idgp-defaults.jsonl"

@@ -22,15 +22,15 @@ from torch import Tensor
 
 from oneof import CC, IDGP
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.bench.execute import circumstances
 from oneof.bench.ledger import Ledger, run_key
 from oneof.bench.plan import read_plan
-from oneof.bench.problem import Problem, make_problem, problem_of
-from oneof.compute import seed_for
+from oneof.bench.running.execute import circumstances
+from oneof.bench.running.problem import Problem, make_problem, problem_of
 from oneof.data import PartialLabels
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.together import fit_together
 from oneof.theory import estimation_error_bound
-from oneof.together import fit_together
+from oneof.train.runtime import seed_for
 
 PLAN = ROOT / "benchmarks" / "table1-25.toml"
 SHARED: Mapping[str, Any] = {"epochs": 25, "weight_decay": 1e-4}

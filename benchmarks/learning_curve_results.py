@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from marks import END, between
 
-from oneof.bench.figures import Figure, Panel, _names, _ticks, standalone
 from oneof.bench.ledger import read
-from oneof.storage import replacing
+from oneof.io.files import replacing
+from oneof.pages.charts import Figure, Panel, _names, _ticks, standalone
 
 ROOT = Path(__file__).parents[1]
 LEDGER = ROOT / "benchmarks" / "results" / "learning-curve.jsonl"

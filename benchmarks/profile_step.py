@@ -12,9 +12,9 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from oneof import fused
-from oneof.descent import Descent
-from oneof.networks import build
+from oneof.kernels import layers as fused
+from oneof.kernels.sgd import FusedSGD
+from oneof.nn.networks import build
 
 IMAGES, STEPS, SHOWN = 768, 10, 28
 NETWORKS = {"lenet": (1, 28, 28), "resnet32": (3, 32, 32)}
@@ -38,7 +38,7 @@ def kernels(name: str, own: bool) -> list[tuple[float, float, str]]:
     """Return microseconds a step, calls a step and name of every kernel, the longest first."""
     network = build(name, NETWORKS[name], 10, bf16=True)
     network = network.cuda().to(memory_format=torch.channels_last)
-    optimizer = (Descent if own else torch.optim.SGD)(network.parameters(), lr=0.01, momentum=0.9)
+    optimizer = (FusedSGD if own else torch.optim.SGD)(network.parameters(), lr=0.01, momentum=0.9)
     x = torch.randn(IMAGES, *NETWORKS[name], device="cuda").contiguous(memory_format=torch.channels_last)
     y = torch.randint(10, (IMAGES,), device="cuda")
 

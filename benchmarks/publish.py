@@ -13,8 +13,8 @@ from typing import Any
 
 from oneof.bench.ledger import Records, read
 from oneof.bench.plan import Plan, read_plan
-from oneof.bench.results import collect
-from oneof.storage import replacing
+from oneof.bench.report.results import collect
+from oneof.io.files import replacing
 
 ROOT = Path(__file__).parents[1]
 

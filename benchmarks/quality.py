@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from oneof.bench.execute import Job, circumstances, execute
 from oneof.bench.plan import Run, read_plan
-from oneof.bench.problem import make_problem
-from oneof.storage import replacing
+from oneof.bench.running.execute import Job, circumstances, execute
+from oneof.bench.running.problem import make_problem
+from oneof.io.files import replacing
 
 PLAN = Path(__file__).parent / "table1-8.toml"
 EPOCHS = 25

@@ -20,8 +20,8 @@ from speed_cases import SECTIONS, Case, all_cases
 from speed_tables import derive, markdown
 
 from oneof import METHODS
-from oneof.bench.execute import circumstances
-from oneof.storage import replacing
+from oneof.bench.running.execute import circumstances
+from oneof.io.files import replacing
 
 
 def main() -> None:

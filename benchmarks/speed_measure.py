@@ -19,16 +19,16 @@ import numpy as np
 import torch
 from cost import MAIN_PHASE
 
-from oneof.bench.engines import LocalEngine
-from oneof.bench.execute import Job, _peak_memory, _prepare
 from oneof.bench.plan import read_plan
-from oneof.bench.problem import Problem
-from oneof.bench.runner import Runner
-from oneof.compute import threads
+from oneof.bench.running.engines import LocalEngine
+from oneof.bench.running.execute import Job, _peak_memory, _prepare
+from oneof.bench.running.problem import Problem
+from oneof.bench.running.runner import Runner
 from oneof.data import PartialLabels
-from oneof.engine import Paused, train
-from oneof.features import Scaler
-from oneof.together import train_together
+from oneof.train.loop import Paused, train
+from oneof.train.parallel.grouping import train_together
+from oneof.train.rows import Scaler
+from oneof.train.runtime import threads
 
 BATCH = 256
 # That of the paper, each learning rate with each weight decay.
@@ -165,7 +165,7 @@ def measure_gain(processes: int, shape: Shape, method: str, device: str, trials:
 def _context() -> Any:
     """Processes that begin with everything imported and nothing computed."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["oneof.bench.runner"])
+    context.set_forkserver_preload(["oneof.bench.running.runner"])
     return context
 
 

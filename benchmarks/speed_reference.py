@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from oneof import functional as F
+from oneof.augment.policies import SUB_POLICIES, setting
 from oneof.data import PartialLabels
-from oneof.networks import NETWORKS
-from oneof.policies import SUB_POLICIES, setting
+from oneof.nn.networks import NETWORKS
 
 try:
     from PIL import Image, ImageEnhance, ImageOps

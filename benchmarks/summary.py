@@ -10,8 +10,8 @@ from marks import END, between
 
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
-from oneof.bench.results import Report, collect
-from oneof.bench.statistics import Verdict, count
+from oneof.bench.report.results import Report, collect
+from oneof.bench.report.statistics import Verdict, count
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "index.md")

@@ -16,8 +16,8 @@ from statistics import median
 import torch
 from torch.nn.functional import cross_entropy
 
-from oneof.augment import make_views
-from oneof.networks import NETWORKS
+from oneof.augment.views import make_views
+from oneof.nn.networks import NETWORKS
 
 BATCH = 256
 VIEWS = ("plain+strong+strong", "weak+strong+strong", "pico-weak+pico-strong")

@@ -12,9 +12,9 @@ from hypothesis import settings
 from sklearn.datasets import load_digits
 
 from oneof import METHODS
-from oneof.batch import Data
 from oneof.data import describe_datasets, load_dataset
-from oneof.features import Scaler
+from oneof.train.batch import Data
+from oneof.train.rows import Scaler
 
 # New examples on every run at a desk, the same ones where a run decides whether a change lands.
 settings.register_profile("oneof", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from oneof.bench.engines import Outcome
-from oneof.bench.figures import standalone
 from oneof.bench.ledger import read, run_key
 from oneof.bench.plan import read_plan
+from oneof.bench.running.engines import Outcome
 from oneof.data import PartialLabels
 from oneof.data.generate import _arguments
+from oneof.pages.charts import standalone
 
 ROOT = Path(__file__).parents[1]
 LEDGER = ROOT / "benchmarks" / "results" / "annotators.jsonl"
@@ -157,7 +157,7 @@ def problems(command, monkeypatch):
     """The specs of which an annotator was asked, where nothing is trained."""
     asked = []
     monkeypatch.setattr(command, "make_problem", lambda spec, *_: asked.append(spec))
-    monkeypatch.setattr("oneof.bench.runner.make_problem", lambda *_: None)
+    monkeypatch.setattr("oneof.bench.running.runner.make_problem", lambda *_: None)
     monkeypatch.setattr(command, "ProcessPoolExecutor", lambda workers, _: ThreadPoolExecutor(1))
     monkeypatch.setattr(command, "LocalEngine", Engine)
     return asked

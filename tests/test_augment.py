@@ -9,10 +9,11 @@ import torch
 from PIL import Image, ImageDraw, ImageEnhance
 from scipy import stats
 
-from oneof import augment, policies
-from oneof import image_ops as ops
-from oneof.augment import PIPELINES, is_views, make_views
-from oneof.policies import NUMBER, OPERATIONS, RANGES, SUB_POLICIES, auto_augment, rand_augment, setting
+from oneof.augment import operations as ops
+from oneof.augment import policies
+from oneof.augment import views as augment
+from oneof.augment.policies import NUMBER, OPERATIONS, RANGES, SUB_POLICIES, auto_augment, rand_augment, setting
+from oneof.augment.views import PIPELINES, is_views, make_views
 
 IMAGE_PIPELINES = ["plain", "weak", "strong", "pico-weak", "pico-strong"]
 RANDOM = IMAGE_PIPELINES[1:]

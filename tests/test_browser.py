@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from conftest import DESKTOP, PHONE
-from oneof import demo
+from oneof.cli import demo
 from oneof.data.corrupt import hierarchical, uniform
-from oneof.demo_page import render as render_demo
-from oneof.inspection import inspect
-from oneof.inspection_page import render as render_inspection
+from oneof.data.inspection import inspect
+from oneof.pages.demo_page import render as render_demo
+from oneof.pages.inspection_page import render as render_inspection
 from test_inspection import HOSTILE
 
 pytestmark = pytest.mark.browser

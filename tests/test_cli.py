@@ -382,7 +382,7 @@ def test_a_model_that_cannot_be_saved_is_one_line(work, monkeypatch):
 
 
 def test_targets_are_checked_before_the_table_is_read(work, monkeypatch):
-    monkeypatch.setattr("oneof.tables.read_table", lambda *_: pytest.fail("the table was read"))
+    monkeypatch.setattr("oneof.data.tables.read_table", lambda *_: pytest.fail("the table was read"))
     monkeypatch.chdir(work)
     for command in ([*FIT, "--set", "lr=0"], swap(FIT, out="no/out"), swap(PREDICT, out_csv="no/o.csv")):
         fail(*command)

@@ -3,10 +3,10 @@
 import pytest
 
 import bench_data
-from oneof.bench.engines import LocalEngine
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
-from oneof.bench.runner import Runner
+from oneof.bench.running.engines import LocalEngine
+from oneof.bench.running.runner import Runner
 
 ray = pytest.importorskip("ray", reason="needs the extra 'cluster'")
 
@@ -33,7 +33,7 @@ def cluster(monkeypatch):
 
 
 def test_a_lost_node_loses_nothing_and_repeats_nothing(cluster, tmp_path):
-    from oneof.bench.cluster import RayEngine
+    from oneof.bench.running.cluster import RayEngine
 
     root = bench_data.write_soccer_player(tmp_path / "data")
     (tmp_path / "plan.toml").write_text(bench_data.PLAN.replace("epochs = 4", "epochs = 6"))

@@ -6,10 +6,10 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method, make_data
-from oneof.batch import Batch, Data, Epoch
-from oneof.compute import seeded
-from oneof.engine import losses_of
-from oneof.stacked import StackedBatch
+from oneof.train.batch import Batch, Data, Epoch
+from oneof.train.loop import losses_of
+from oneof.train.parallel.stacked_layers import StackedBatch
+from oneof.train.runtime import seeded
 
 every_objective = pytest.mark.parametrize(
     ("method", "settings"),
@@ -128,10 +128,10 @@ def test_an_epoch_knows_which_others_would_have_given_its_answers():
 def test_what_has_passed_moves_with_the_clock():
     clock = torch.tensor(3.0)
     epoch = Epoch(3, clock)
-    assert [float(epoch.passed(10, since)) for since in (0, 1, 5)] == pytest.approx([0.3, 0.2, 0.0])
-    assert float(epoch.passed(2, 0)) == 1
+    assert [float(epoch.ramp(10, since)) for since in (0, 1, 5)] == pytest.approx([0.3, 0.2, 0.0])
+    assert float(epoch.ramp(2, 0)) == 1
     clock.fill_(5)
-    assert float(epoch.passed(10, 0)) == 0.5
+    assert float(epoch.ramp(10, 0)) == 0.5
     assert epoch.answers_as(5)
 
 

@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from oneof import demo, demo_page
+from oneof.cli import demo
+from oneof.pages import demo_page
 
 SEEDS, EPOCHS = range(2), 3
 VOID = {"meta", "br"}

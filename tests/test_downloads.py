@@ -17,7 +17,7 @@ import pytest
 
 from oneof.data import download, load_dataset
 from oneof.data.catalogue import DATASETS
-from oneof.storage import replacing
+from oneof.io.files import replacing
 from published import (
     archived,
     cifar_bytes,

@@ -14,9 +14,10 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import checkpoint, storage
-from oneof.compute import seed_for
-from oneof.engine import Paused
+from oneof.io import tensors as tensor_file
+from oneof.train import checkpoint
+from oneof.train.loop import Paused
+from oneof.train.runtime import seed_for
 
 
 def weights(model):
@@ -196,9 +197,9 @@ def test_a_fit_without_seed_resumes_its_own(digits, tmp_path, monkeypatch):
     settings = {"epochs": 4, "validation_fraction": 0.3, "checkpoint": path}
     with pytest.raises(KilledError):
         oneof.PRODEN(**settings)._fit(X[:200], S[:200], on_epoch=_kill_at(2))
-    _, facts = storage.read(path, "checkpoint")
+    _, facts = tensor_file.read(path, "checkpoint")
     model = oneof.PRODEN(**settings).fit(X[:200], S[:200])
-    _, later = storage.read(path, "checkpoint")
+    _, later = tensor_file.read(path, "checkpoint")
     assert facts["seed"] == later["seed"]
     assert model.history_["loss"][:2] == facts["state"]["history"]["loss"]
 
@@ -215,7 +216,7 @@ def test_saves_are_at_most_every_thirty_seconds(digits, tmp_path, monkeypatch):
     X, S, _ = digits
     written = []
     monkeypatch.setattr(
-        storage, "write", lambda path, kind, tensors, facts: written.append(facts["state"]["epoch"])
+        tensor_file, "write", lambda path, kind, tensors, facts: written.append(facts["state"]["epoch"])
     )
     clock = iter(range(0, 10_000, 11))
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(clock))
@@ -272,7 +273,8 @@ CHILD = """
     import sys, json
     import numpy as np
     import oneof
-    from oneof import checkpoint, storage
+    from oneof.train import checkpoint
+    from oneof.io import tensors as tensor_file
     from sklearn.datasets import load_digits
 
     checkpoint.SECONDS_BETWEEN_SAVES = 0.0
@@ -419,7 +421,7 @@ def test_a_resumed_fit_keeps_to_its_schedule(digits, tmp_path):
 def test_what_a_judge_says_is_kept_and_survives_a_pause(digits, tmp_path):
     X, S, y = digits
     settings = {"network": "linear", "epochs": 4, "random_state": 0, "checkpoint": tmp_path / "fit.ckpt"}
-    watching = {"X_val": X[:100], "y_val": y[:100], "X_watch": X[100:300]}
+    watching = {"X_val": X[:100], "y_val": y[:100], "X_watched": X[100:300]}
     seen = []
 
     def judge(probabilities):

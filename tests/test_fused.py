@@ -9,9 +9,10 @@ from torch import nn
 
 from conftest import every_method
 from formulas import FORMULAS
-from oneof import fused, kernels
-from oneof.convnets import LeNetBody, Stages, basic
-from oneof.launch import rehearse, rehearsing
+from oneof.kernels import convolutions as kernels
+from oneof.kernels import layers as fused
+from oneof.kernels.launch import dry_run, dry_running
+from oneof.nn.convnets import LeNetBody, Stages, basic
 
 
 @pytest.mark.parametrize("stem", [True, False])
@@ -64,12 +65,12 @@ def test_a_rehearsal_changes_nothing(method, monkeypatch):
     plain = method(**settings).fit(x, sets)
     forward, kernels_needed = LeNetBody.forward, []
 
-    def rehearsed(self, x):
-        if not rehearsing.get():
-            kernels_needed.append(rehearse(self, x, {True, False}))
+    def needed(self, x):
+        if not dry_running.get():
+            kernels_needed.append(dry_run(self, x, {True, False}))
         return forward(self, x)
 
-    monkeypatch.setattr(LeNetBody, "forward", rehearsed)
+    monkeypatch.setattr(LeNetBody, "forward", needed)
     again = method(**settings).fit(x, sets)
     assert kernels_needed
     assert all(names == kernels_needed[0] for names in kernels_needed)

@@ -266,7 +266,7 @@ RELEASED = {
 def test_idgp_as_released(views, monkeypatch):
     """Section 3.4's restatement of the released code, with products and divisions as its authors wrote them."""
     shifts = [0.0, 0.3, -0.2][:views]
-    monkeypatch.setattr(oneof.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
+    monkeypatch.setattr(oneof.train.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
     epochs = 105  # past the end of the ramp of the consistency term
     rate = 0.02
     X, S, weight = problem()

@@ -16,10 +16,10 @@ from torch.distributions import Dirichlet, kl_divergence
 import oneof
 from conftest import make_data
 from oneof import functional as F
-from oneof import networks
-from oneof.batch import Batch, Epoch, make_batch
-from oneof.engine import losses_of
 from oneof.functional import adjacency, nearest_neighbours
+from oneof.nn import networks
+from oneof.train.batch import Batch, Epoch, make_batch
+from oneof.train.loop import losses_of
 from test_golden import (
     D,
     K,
@@ -52,7 +52,7 @@ class Given(Layer):
 
 def set_views(monkeypatch, shifts):
     """Let "jitter" shift the rows by fixed numbers."""
-    monkeypatch.setattr(oneof.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
+    monkeypatch.setattr(oneof.train.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
 
 
 def shifted(row, shift):
@@ -714,7 +714,7 @@ def test_peek_is_a_training_pass_that_leaves_the_running_averages():
     x = torch.randn(9, D) + 3
     network(torch.randn(9, D))  # averages that are not the first ones
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    peeked = network.peek(x)
+    peeked = network.forward_frozen_stats(x)
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, before[name]), name
     assert not peeked.requires_grad
@@ -726,5 +726,5 @@ def test_peek_is_a_training_pass_that_leaves_the_running_averages():
     assert not torch.allclose(peeked, network(x))
     network.train()
     with pytest.raises(RuntimeError):
-        network.peek(torch.zeros(4, D + 1))
+        network.forward_frozen_stats(torch.zeros(4, D + 1))
     assert norm.track_running_stats

@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import graphs
-from oneof.engine import Paused
+from oneof.train.loop import Paused
+from oneof.train.parallel import graphs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -147,7 +147,7 @@ def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypa
 @pytest.mark.parametrize("name", ["idgp", "membership", "valen"])
 def test_networks_side_by_side_are_those_one_after_the_other(name, images, monkeypatch):
     both = make(name).fit(*images)
-    monkeypatch.setattr("oneof.batch.side_by_side", lambda first, second, device: (first(), second()))
+    monkeypatch.setattr("oneof.train.batch.side_by_side", lambda first, second, device: (first(), second()))
     assert_alike(both, make(name).fit(*images), rtol=0, atol=0)
 
 
@@ -160,7 +160,7 @@ def test_deterministic_gives_the_same_bits_every_time(name, images):
 def test_rows_that_stay_on_the_host_are_the_same_rows(views, images, recordings, monkeypatch):
     kept = make("idgp", views=views).fit(*images)
     del recordings[:]
-    monkeypatch.setattr("oneof.base.is_too_large", lambda x, device: True)
+    monkeypatch.setattr("oneof.estimator.classifier.is_too_large", lambda x, device: True)
     streamed = make("idgp", views=views).fit(*images)
     assert not recordings  # a recording cannot ask the host
     assert_alike(streamed, kept, rtol=1e-4, atol=1e-4)
@@ -172,7 +172,7 @@ def test_trials_in_company_pause_and_go_on(images, tmp_path):
     models = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
     trials = [model._prepare(x, candidates, pause=lambda: True) for model in models]
     with pytest.raises(Paused):
-        oneof.together.train_together(trials)
+        oneof.train.parallel.grouping.train_together(trials)
     resumed = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
     for model, twin in zip(oneof.fit_together(resumed, [{"X": x, "y": candidates}] * 2), whole, strict=True):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)

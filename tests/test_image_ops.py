@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from oneof import image_ops as ops
-from oneof.policies import NUMBER, OPERATIONS, operate
+from oneof.augment import operations as ops
+from oneof.augment.policies import NUMBER, OPERATIONS, operate
 
 SHAPES = {"photo": (3, 32, 32), "digit": (1, 28, 28), "wide": (3, 20, 37)}
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -9,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneof.data.corrupt import hierarchical, uniform
-from oneof.inspection import ENOUGH, findings, head_numbers, inspect, lines, one_line, percent, shorten, size_bins
-from oneof.inspection_page import render, write_page
+from oneof.data.inspection import (
+    ENOUGH,
+    findings,
+    head_numbers,
+    inspect,
+    lines,
+    one_line,
+    percent,
+    shorten,
+    size_bins,
+)
 from oneof.metrics import approximated_accuracy, covering_rate
+from oneof.pages.inspection_page import render, write_page
 from test_demo import Tree
 
 HOSTILE = [
@@ -71,7 +81,7 @@ def test_counts_agree_with_brute_force(rows, classes, rate, seed):
 def test_blocks_of_rows_add_up(monkeypatch):
     sets, _ = random_sets(100, 5, 0.4, 0)
     whole = inspect(sets)
-    monkeypatch.setattr("oneof.inspection._BLOCK", 7)
+    monkeypatch.setattr("oneof.data.inspection._BLOCK", 7)
     assert np.array_equal(inspect(sets).by_set.share, whole.by_set.share)
 
 

@@ -11,11 +11,15 @@ from torch import Tensor, nn
 
 import formulas
 import oneof
-from oneof import descent, fused, image_kernels, kernels, lenet_kernels
-from oneof.augment import make_views
-from oneof.convnets import Residual, Stages, basic
-from oneof.launch import _kernel, available, launch, rehearse, source
-from oneof.networks import build
+from oneof.augment.views import make_views
+from oneof.kernels import convolutions as kernels
+from oneof.kernels import image_views as image_kernels
+from oneof.kernels import layers as fused
+from oneof.kernels import lenet as lenet_kernels
+from oneof.kernels import sgd as descent
+from oneof.kernels.launch import _kernel, available, dry_run, launch, source
+from oneof.nn.convnets import Residual, Stages, basic
+from oneof.nn.networks import build
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -100,16 +104,16 @@ def test_what_is_launched_was_compiled_before(name, shape, monkeypatch, launched
         for module in (kernels, lenet_kernels):
             real.setattr(module, "launch", launch)
         with torch.no_grad():  # as who calls it may have it
-            rehearsed = [rehearse(network.body, torch.zeros(9, *shape), m) for m in ({False}, {True, False})]
-            assert rehearse(follower, torch.zeros(9, *shape), {True, False}) == rehearsed[1]
+            needed = [dry_run(network.body, torch.zeros(9, *shape), m) for m in ({False}, {True, False})]
+            assert dry_run(follower, torch.zeros(9, *shape), {True, False}) == needed[1]
     assert not any(parameter.requires_grad for parameter in follower.parameters())
     assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
     monkeypatch.setattr(fused, "applies", lambda x: True)
     with torch.no_grad():
         network.eval()(torch.randn(9, *shape))
-    assert rehearsed[0] == sorted(launched)
+    assert needed[0] == sorted(launched)
     network.train()(torch.randn(9, *shape)).sum().backward()
-    assert rehearsed[1] == sorted(launched)
+    assert needed[1] == sorted(launched)
 
 
 @pytest.mark.parametrize("flip", [True, False])
@@ -124,7 +128,7 @@ def test_views_launch_kernels_with_what_they_take(flip, monkeypatch, launched):
 def test_descent_launches_a_kernel_with_what_it_takes(monkeypatch, launched):
     monkeypatch.setattr(descent, "available", lambda device: True)
     large, small = nn.Linear(512, 512), nn.Linear(8, 2)
-    optimizer = descent.Descent([*large.parameters(), *small.parameters()], lr=0.1, momentum=0.9)
+    optimizer = descent.FusedSGD([*large.parameters(), *small.parameters()], lr=0.1, momentum=0.9)
     before = large.weight.clone(), small.weight.clone()
     (large(torch.ones(1, 512)).sum() + small(torch.ones(1, 8)).sum()).backward()
     optimizer.step()
@@ -360,7 +364,7 @@ def test_peeking_moves_no_averages_and_gives_the_same_bits(name, shape):
     network = build(name, shape, 5, bf16=True).cuda().to(memory_format=torch.channels_last)
     x = channels_last(8, *shape)
     before = deepcopy(network.state_dict())
-    out = network.peek(x)
+    out = network.forward_frozen_stats(x)
     assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
     assert torch.equal(out, network(x))
     assert not torch.equal(network.state_dict()["body.1.running_mean"], before["body.1.running_mean"])
@@ -430,7 +434,7 @@ def test_descent_is_that_of_torch():
     network = nn.Sequential(nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 3)).cuda()
     other = deepcopy(network)
     settings = {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.01}
-    ours = descent.Descent(network.parameters(), **settings)
+    ours = descent.FusedSGD(network.parameters(), **settings)
     theirs = torch.optim.SGD(other.parameters(), **settings)
     for _ in range(5):
         x = torch.randn(64, 1024, device="cuda")

@@ -8,8 +8,8 @@ import torch
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof.engine import Paused
-from oneof.features import HostRows, Scaler
+from oneof.train.loop import Paused
+from oneof.train.rows import HostRows, Scaler
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def test_the_scaler_takes_weighted_moments_block_by_block(shape, monkeypatch):
     centred = x[rows] - mean.reshape(1, -1, *[1] * (len(shape) - 2))
     std = np.sqrt(np.average(centred**2, axis=axes, weights=full))
     for block in (7, 1000):
-        monkeypatch.setattr("oneof.features._TABLE_BLOCK", block)
-        monkeypatch.setattr("oneof.features._IMAGE_BLOCK", block)
+        monkeypatch.setattr("oneof.estimator.features._TABLE_BLOCK", block)
+        monkeypatch.setattr("oneof.estimator.features._IMAGE_BLOCK", block)
         scaler = Scaler.fit(x, rows, weight)
         assert np.allclose(scaler.mean.numpy().ravel(), mean, rtol=1e-12)
         assert np.allclose(scaler.std.numpy().ravel(), std, rtol=1e-12)

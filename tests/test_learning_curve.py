@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from oneof.bench.ledger import read, run_key
-from oneof.bench.problem import Problem
+from oneof.bench.running.problem import Problem
 from oneof.data import PartialLabels
 from oneof.theory import largest_loss
 

@@ -6,10 +6,10 @@ import torch
 
 import oneof
 from conftest import make_data
-from oneof.batch import Epoch, make_batch
+from oneof.cli.demo import make_problem
 from oneof.data.corrupt import uniform
-from oneof.demo import make_problem
 from oneof.methods import membership
+from oneof.train.batch import Epoch, make_batch
 from test_golden import K, Layer, N, check_layer, check_table, descend, fit, problem, softmax_on, standardise
 from test_golden_others import cross_entropy, numbers, set_views, shifted, sigmoid, some_views, uniform_on
 

@@ -10,7 +10,7 @@ import torch
 
 import oneof
 from conftest import every_method
-from oneof import storage
+from oneof.io import files, tensors
 
 
 @every_method
@@ -106,7 +106,7 @@ def test_foreign_newer_and_other_files_are_refused(saved, tmp_path):
     torch.save({"x": torch.zeros(2)}, foreign)  # a pickle is not even looked into
     with pytest.raises(ValueError, match="no safetensors file"):
         oneof.load_model(foreign)
-    rewrite(saved, lambda facts: facts | {"version": storage.FORMAT_VERSION + 1})
+    rewrite(saved, lambda facts: facts | {"version": tensors.FORMAT_VERSION + 1})
     with pytest.raises(ValueError, match="newer than format 1 that this oneof reads; upgrade"):
         oneof.load_model(saved)
 
@@ -137,7 +137,7 @@ def rewrite(path, change):
 def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
     before = saved.read_bytes()
     model = oneof.load_model(saved)
-    monkeypatch.setattr(storage.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(files.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         model.save(saved)
     assert saved.read_bytes() == before

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from oneof import networks
-from oneof.compute import uncompiled
+from oneof.nn import networks
+from oneof.train.runtime import uncompiled
 
 
 def parameters(network):

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import graphs
-from oneof.compute import seed_for, seeded
-from oneof.engine import Course, run
+from oneof.train.loop import TrainingRun, run
+from oneof.train.parallel import graphs
+from oneof.train.runtime import seed_for, seeded
 
 EPOCHS = 6
 SETTINGS = {"network": "mlp", "epochs": EPOCHS, "batch_size": 16, "validation_fraction": 0.2, "device": "cpu"}
@@ -89,7 +89,7 @@ def rows(count=80):
 def fit_recorded(model, given, **hooks):
     trial = model._prepare(**given, **hooks)
     with seeded(seed_for(trial.setup.seed, "noise"), torch.device("cpu")):
-        run(graphs.GraphedCourse(trial))
+        run(graphs.RecordedRun(trial))
     return model._finish(trial)
 
 
@@ -179,7 +179,7 @@ def test_trials_of_a_convoy_end_as_alone(method, recordings):
     twins = [clone(model).fit(**rows()) for model in models]
     trials = [model._prepare(**rows()) for model in models]
     generators = [torch.Generator().manual_seed(seed_for(trial.setup.seed, "noise")) for trial in trials]
-    run(graphs.Convoy([Course(trial) for trial in trials], generators))
+    run(graphs.ConcurrentTrials([TrainingRun(trial) for trial in trials], generators))
     for trial, twin in zip(trials, twins, strict=True):
         assert_same(trial.method._finish(trial), twin)
     assert "RecordedSteps" in recordings

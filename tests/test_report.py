@@ -12,10 +12,10 @@ import pytest
 
 from oneof.bench.ledger import Records, read
 from oneof.bench.plan import read_plan
-from oneof.bench.report import write_report
-from oneof.bench.results import collect, describe, mean_curves
-from oneof.bench.sections import sections
-from oneof.bench.tables import markdown
+from oneof.bench.report.grids import markdown
+from oneof.bench.report.results import collect, describe, mean_curves
+from oneof.bench.report.sections import sections
+from oneof.bench.report.writer import write_report
 
 PLAN = """
 title = "Made"

@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import DESKTOP, PHONE
-from oneof.bench.report import write_report
+from oneof.bench.report.writer import write_report
 from test_report import HEATMAP, SCORES, hostile_report, record, records_of, write_ledger, write_plan
 
 pytestmark = pytest.mark.browser

@@ -7,8 +7,8 @@ import pytest
 
 from oneof.bench.ledger import read
 from oneof.bench.plan import read_plan
-from oneof.bench.report import write_report
-from oneof.bench.results import collect
+from oneof.bench.report.results import collect
+from oneof.bench.report.writer import write_report
 
 ROOT = Path(__file__).parents[1]
 LEDGERS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))

@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 
 import bench_data
 import oneof
-from oneof import together as many
-from oneof.bench import execute
-from oneof.bench.engines import LocalEngine, Task, execute_task
-from oneof.bench.execute import CRITERIA
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import read_plan
-from oneof.bench.problem import make_problem
-from oneof.bench.runner import Runner, progress_of, together
+from oneof.bench.running import execute
+from oneof.bench.running.engines import LocalEngine, Task, execute_task
+from oneof.bench.running.execute import CRITERIA
+from oneof.bench.running.problem import make_problem
+from oneof.bench.running.runner import Runner, progress_of, together
 from oneof.cli import app
+from oneof.train.parallel import grouping as many
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from oneof import METHODS
-from oneof.base import PartialLabelClassifier
-from oneof.hyperparameters import check
-from oneof.networks import NETWORKS
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import check
+from oneof.nn.networks import NETWORKS
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "methods"

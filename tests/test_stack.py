@@ -11,10 +11,11 @@ from torch import nn
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import storage, together
-from oneof.engine import Paused
-from oneof.hyperparameters import hyperparameters
-from oneof.stack import Stack
+from oneof.estimator.fields import hyperparameters
+from oneof.io import tensors as tensor_file
+from oneof.train.loop import Paused
+from oneof.train.parallel import grouping as together
+from oneof.train.parallel.stack import Stack
 
 # Whole vectors of the processor in every batch: what fills none is computed by other code, with other last bits.
 ROWS, FEATURES, CLASSES = 88, 16, 4
@@ -118,7 +119,7 @@ def test_each_trial_ends_as_alone(name, network, courses, tmp_path):
     for i, (model, twin) in enumerate(zip(models, twins, strict=True)):
         assert fitted[i] is model
         assert_close(model, twin)
-        files = [storage.read(tmp_path / f"{kind} {i}", "checkpoint") for kind in ("together", "alone")]
+        files = [tensor_file.read(tmp_path / f"{kind} {i}", "checkpoint") for kind in ("together", "alone")]
         assert_same_checkpoint(*files)
     weights = [model.network_.head.weight for model in models]
     assert not any(torch.allclose(weights[0], other) for other in weights[1:])
@@ -285,7 +286,7 @@ def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
         return given[i] | {
             "X_val": other["X"][:5],
             "y_val": other["y"][:5],
-            "X_watch": other["X"][5:],
+            "X_watched": other["X"][5:],
             "judge": judge,
         }
 
@@ -314,7 +315,7 @@ def test_trials_of_one_judge_are_judged_at_once(courses):
 
     shared, own = Judge(0), Judge(1)
     watching = [
-        one | {"X_val": other["X"][:5], "y_val": other["y"][:5], "X_watch": other["X"][5:], "judge": by.judge}
+        one | {"X_val": other["X"][:5], "y_val": other["y"][:5], "X_watched": other["X"][5:], "judge": by.judge}
         for one, by in zip(given, (shared, own, shared), strict=True)
     ]
     references = [clone(model)._fit(**one) for model, one in zip(models, watching, strict=True)]
@@ -358,7 +359,7 @@ def test_a_paused_stack_goes_on_in_other_company_or_alone(method, courses, tmp_p
         assert_close(model, reference)
 
 
-@pytest.mark.parametrize(("queue_size", "kinds"), [(1000, [("Stack", 2)]), (20_000, [("Course", 1)] * 2)])
+@pytest.mark.parametrize(("queue_size", "kinds"), [(1000, [("Stack", 2)]), (20_000, [("TrainingRun", 1)] * 2)])
 def test_a_large_queue_is_passed_over_by_one_trial_at_a_time(queue_size, kinds, courses):
     models, given = trials(oneof.PiCO, 2, network="linear", views="plain+jitter", queue_size=queue_size, epochs=1)
     oneof.fit_together(models, given)
@@ -395,7 +396,7 @@ def test_checkpoints_at_different_epochs_are_continued_side_by_side(courses, tmp
     courses.clear()
     for model, reference in zip(oneof.fit_together(models, given), references, strict=True):
         assert_close(model, reference)
-    assert courses == [("Stack", 2), ("Stack", 2), ("Course", 1), ("Stack", 1)]
+    assert courses == [("Stack", 2), ("Stack", 2), ("TrainingRun", 1), ("Stack", 1)]
 
 
 # --- what cannot be stacked -------------------------------------------------------------------------------
@@ -437,8 +438,8 @@ def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(courses):
     references = alone(models, given)
     fitted = oneof.fit_together(models, given)
     assert courses == [
-        ("Stack", 3), ("Course", 1), ("Course", 1), ("Stack", 1), ("Stack", 1), ("Course", 1), ("Course", 1),
-        ("Stack", 1), ("Course", 1),
+        ("Stack", 3), ("TrainingRun", 1), ("TrainingRun", 1), ("Stack", 1), ("Stack", 1), ("TrainingRun", 1), ("TrainingRun", 1),
+        ("Stack", 1), ("TrainingRun", 1),
     ]  # fmt: skip
     for i, (model, reference) in enumerate(zip(fitted, references, strict=True)):
         assert model is models[i]

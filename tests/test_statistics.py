@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from oneof.bench.statistics import (
+from oneof.bench.report.statistics import (
     Cell,
     Comparison,
     Counts,

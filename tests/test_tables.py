@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from oneof import encode
-from oneof.tables import (
+from oneof.data.tables import (
     alternatives,
     check_target,
     label_sets,

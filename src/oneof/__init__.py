@@ -1,6 +1,8 @@
 """oneof: learn classifiers from candidate label sets. The truth is one of these labels."""
 
 from oneof.data import PartialLabels, load_dataset, load_images
+from oneof.estimator.model_file import load_model
+from oneof.estimator.together import fit_together
 from oneof.labels import encode, from_complementary, from_votes
 from oneof.methods import METHODS
 from oneof.methods.cavl import CAVL
@@ -13,8 +15,6 @@ from oneof.methods.plcr import PLCR
 from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
-from oneof.models import load_model
-from oneof.together import fit_together
 
 __version__ = "0.1.0"
 __all__ = [

@@ -38,13 +38,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from oneof.base import PartialLabelClassifier
 from oneof.bench.ledger import run_key
 from oneof.data import annotator as annotators
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
-from oneof.hyperparameters import check
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import check
 from oneof.methods import METHODS
 
 PROTOCOL = 1  # goes into every key; raise it when the way runs are split, trained or judged changes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, note, show_grid
-from oneof.compute import resolve_device
+from oneof.train.runtime import resolve_device
 
 if TYPE_CHECKING:
-    from oneof.bench.engines import Engine
     from oneof.bench.plan import Plan
+    from oneof.bench.running.engines import Engine
 
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A .toml file; see benchmarks/.")]
 LedgerPath = Annotated[
@@ -45,11 +45,11 @@ def run(
     dry: Annotated[bool, typer.Option("--dry", help="Print the number of runs and the hours, and stop.")] = False,
 ) -> None:
     """Carry out the runs of a plan that are not in its ledger yet."""
-    from oneof.bench.board import Board, details, headline
-    from oneof.bench.engines import LocalEngine
-    from oneof.bench.estimate import estimate
     from oneof.bench.plan import read_plan
-    from oneof.bench.runner import Runner
+    from oneof.bench.running.board import Board, details, headline
+    from oneof.bench.running.engines import LocalEngine
+    from oneof.bench.running.estimate import estimate
+    from oneof.bench.running.runner import Runner
 
     resolve_device(device)
     content, path = read_plan(plan), _ledger(plan, ledger)
@@ -62,7 +62,7 @@ def run(
     if budget is not None and budget <= 0:
         raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
     if engine is EngineName.RAY:
-        from oneof.bench.cluster import RayEngine
+        from oneof.bench.running.cluster import RayEngine
 
         place: Engine = RayEngine(address, cpus_per_run, gpus_per_run)
     else:
@@ -82,9 +82,9 @@ def run(
 @app.command()
 def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
     """Show where a plan stands, also while it runs elsewhere."""
-    from oneof.bench.board import details, headline
     from oneof.bench.plan import read_plan
-    from oneof.bench.runner import progress_of
+    from oneof.bench.running.board import details, headline
+    from oneof.bench.running.runner import progress_of
 
     progress = progress_of(read_plan(plan), _ledger(plan, ledger))
     typer.echo(headline(progress))
@@ -106,7 +106,7 @@ def report(
 ) -> None:
     """Write tables, curves and where every number comes from, as Markdown, LaTeX and one HTML page."""
     from oneof.bench.plan import read_plan
-    from oneof.bench.report import write_report
+    from oneof.bench.report.writer import write_report
 
     for path in write_report(read_plan(plan), ledgers or [_ledger(plan, None)], out, paper):
         typer.echo(fold(str(path)))

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from oneof import encode, storage, tables
+from oneof import encode
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
 from oneof.cli.models import Candidates, Separator, TablePath, read_labels
-from oneof.compute import resolve_device
+from oneof.data import tables
+from oneof.io.files import replacing
+from oneof.train.runtime import resolve_device
 
 
 class Mode(StrEnum):
@@ -92,7 +94,7 @@ def corrupt(
         device=device,
         verbose=0 if quiet else 1,
     )
-    with storage.replacing(out) as part, part.open("wb") as file:
+    with replacing(out) as part, part.open("wb") as file:
         manifest = np.array(json.dumps(made.manifest))
         truth = train.classes[train.y]
         np.savez(file, x=train.x, candidates=made.candidates, y=truth, classes=train.classes, manifest=manifest)
@@ -113,9 +115,9 @@ def inspect(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them."""
-    from oneof.inspection import inspect as look
-    from oneof.inspection import lines
-    from oneof.inspection_page import write_page
+    from oneof.data.inspection import inspect as look
+    from oneof.data.inspection import lines
+    from oneof.pages.inspection_page import write_page
 
     if html is not None:
         tables.check_target(html, [table], table=False)

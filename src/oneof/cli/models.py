@@ -10,14 +10,15 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from oneof import METHODS, encode, load_model, tables
-from oneof.base import PartialLabelClassifier
+from oneof import METHODS, encode, load_model
 from oneof.cli.app import app, fold, named_values, note, show_grid
-from oneof.compute import resolve_device
+from oneof.data import tables
 from oneof.data.folder import decode_images, image_paths
-from oneof.hyperparameters import check
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import check
 from oneof.metrics import approximated_accuracy, covering_rate
-from oneof.networks import NETWORKS
+from oneof.nn.networks import NETWORKS
+from oneof.train.runtime import resolve_device
 
 _OWN_OPTION = {"random_state": "--seed", "device": "--device", "verbose": "--quiet"}
 _NETWORK_NAMES = ["auto", *NETWORKS]
@@ -170,7 +171,7 @@ def demo(
     ] = None,
 ) -> None:
     """Watch IDGP learn real images from ambiguous labels."""
-    from oneof.demo import run_demo
+    from oneof.cli.demo import run_demo
 
     for target in [out] if json_out is None else [out, json_out]:
         tables.check_target(target, table=False)

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oneof.base import PartialLabelClassifier
-from oneof.compute import resolve_device
-from oneof.features import check_rows
-from oneof.hyperparameters import check, choice, count, number
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.features import check_rows
+from oneof.estimator.fields import check, choice, count, number
 from oneof.methods.cc import CC
-from oneof.networks import NETWORKS
+from oneof.nn.networks import NETWORKS
+from oneof.train.runtime import resolve_device
 
 VERSION = 1  # goes into the key of everything an annotator made; raise it when its numbers change
 _BATCH = 1024  # rows that share their statistics when mode is "batch"
@@ -100,5 +100,10 @@ class Annotator:
         parts = []
         for part in np.array_split(rows, -(-len(rows) // _BATCH)):
             stored = model.scaler_.store(part, torch.float32).to(device)
-            parts.append(network.peek(model.scaler_.load(stored, torch.float32)).log_softmax(-1).cpu().numpy())
+            parts.append(
+                network.forward_frozen_stats(model.scaler_.load(stored, torch.float32))
+                .log_softmax(-1)
+                .cpu()
+                .numpy()
+            )
         return np.concatenate(parts)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from oneof.data.catalogue import Archive, Dataset, File
-from oneof.progress import Display
-from oneof.storage import replacing
+from oneof.io.files import replacing
+from oneof.io.progress import Display
 
 TIMEOUT = 30.0  # seconds in which a server must send something
 _CHUNK = 2**18

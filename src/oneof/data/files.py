@@ -11,7 +11,7 @@ from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName
 from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch
 from oneof.data.formats import Bytes, read_cifar, read_idx, read_mat
-from oneof.tables import alternatives
+from oneof.data.tables import alternatives
 
 Root = str | os.PathLike[str] | None
 Pair = tuple[PartialLabels, PartialLabels]

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from oneof.data.container import PartialLabels
 from oneof.data.download import Meter
 from oneof.data.files import cache_folder
+from oneof.data.tables import label_sets, read_table
+from oneof.io.files import replacing
 from oneof.labels import encode, rows_text
-from oneof.storage import replacing
-from oneof.tables import label_sets, read_table
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,16 +16,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oneof import storage
-from oneof.base import PartialLabelClassifier
-from oneof.checkpoint import fingerprint
 from oneof.data import annotator as annotators
 from oneof.data import corrupt
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
 from oneof.data.files import cache_folder
-from oneof.models import load_model
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.model_file import load_model
+from oneof.io import tensors as tensor_file
+from oneof.train.checkpoint import fingerprint
 
 VERSION = 1  # goes into every key; raise it when the same settings give other sets
 WRONG_LABELS = 4.0  # rate * K of the instance-dependent process in the paper, for 10 classes and for 100
@@ -115,7 +115,7 @@ def generate(
     manifest = {**settings, **facts, "sha256": sha256(np.packbits(candidates).tobytes()).hexdigest()}
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        storage.write(path, "candidates", {"candidates": torch.as_tensor(candidates)}, {"manifest": manifest})
+        tensor_file.write(path, "candidates", {"candidates": torch.as_tensor(candidates)}, {"manifest": manifest})
     return Generated(candidates, manifest)
 
 
@@ -188,7 +188,7 @@ def _annotator_model(
 
 
 def _read(path: Path) -> Generated:
-    tensors, facts = storage.read(path, "candidates")
+    tensors, facts = tensor_file.read(path, "candidates")
     return Generated(tensors["candidates"].numpy(), facts["manifest"])
 
 

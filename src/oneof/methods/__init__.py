@@ -1,6 +1,6 @@
 """The methods: one file each, all listed here. What is listed is tested by the contract suite."""
 
-from oneof.base import PartialLabelClassifier
+from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP

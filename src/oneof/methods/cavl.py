@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.hyperparameters import hyperparameters
+from oneof.estimator.fields import hyperparameters
 from oneof.methods.rc import RC
 
 

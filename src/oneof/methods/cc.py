@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.batch import Batch
-from oneof.hyperparameters import hyperparameters
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import hyperparameters
+from oneof.train.batch import Batch
 
 
 @hyperparameters
@@ -18,4 +18,4 @@ class CC(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch, the mean over its views."""
-        return F.mean([F.candidate_nll(u, batch.candidates) for u in batch.through(self.network_)])
+        return F.mean([F.candidate_nll(u, batch.candidates) for u in batch.forward(self.network_)])

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.batch import Batch, Data
-from oneof.hyperparameters import choice, count, hyperparameters, number
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import choice, count, hyperparameters, number
+from oneof.train.batch import Batch, Data
 
 
 @hyperparameters
@@ -145,7 +145,7 @@ class IDGP(PartialLabelClassifier):
 
         if self.alternate == "sequential" and self.objective != "uniform":
             yield self._nll(l.detach(), s, S, prior)
-            s = self._distractor_logits(_stacked(batch.through(self.distractor_network_.peek)), S)
+            s = self._distractor_logits(_stacked(batch.forward(self.distractor_network_.forward_frozen_stats)), S)
         loss = self._nll(l, s, S, prior)
         del u, v, l, s, prior  # memory that gradients do not need would only push the rest out of the cache
         yield loss
@@ -164,7 +164,7 @@ class IDGP(PartialLabelClassifier):
 
     def _outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Outputs u (views, ..., B, K) of f and v (views, ..., B, 2K) of g."""
-        u, v = batch.through_both(self.network_, self.distractor_network_)
+        u, v = batch.forward_pair(self.network_, self.distractor_network_)
         return _stacked(u), _stacked(v)
 
     def _distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
@@ -214,7 +214,7 @@ class IDGP(PartialLabelClassifier):
         """L_F + L_G of the released code, summed over views; a warm-up of f alone, then of g alone."""
         o = batch.candidates
         d, bm = batch.take(self.w_), batch.take(self.membership_)
-        u, v = batch.through_both(self.network_, self.distractor_network_)
+        u, v = batch.forward_pair(self.network_, self.distractor_network_)
         U, s = [each / self.temperature_f for each in u], [each / self.temperature_g for each in v]
         prior_f = _total([F.soft_cross_entropy(each, d) for each in U])
         prior_g = _total([F.bernoulli_nll(each, bm, 1 - bm) for each in s])
@@ -229,7 +229,7 @@ class IDGP(PartialLabelClassifier):
         loss = self.weight_f * prior_f + self.weight_g * prior_g + coupling
         if len(batch.views) == 1:
             return loss
-        ramp = batch.passed(100, since=2 * self.warm_up) * self.weight_consistency
+        ramp = batch.ramp(100, since=2 * self.warm_up) * self.weight_consistency
         return loss + ramp * _total([self._released_consistency(*view, d, bm) for view in zip(u, v, strict=True)])
 
     def _released_coupling(self, U: Tensor, s: Tensor, d: Tensor, o: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.batch import Batch, Data
-from oneof.hyperparameters import hyperparameters, number
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import hyperparameters, number
+from oneof.train.batch import Batch, Data
 
 
 @hyperparameters
@@ -36,7 +36,7 @@ class LWS(PartialLabelClassifier):
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""
         S, w = batch.candidates, batch.take(self.w_)
-        yield F.mean([F.leveraged_sigmoid(u, S, w, self.beta0, self.beta) for u in batch.through(self.network_)])
-        logits = self.network_.peek(batch.x)
+        yield F.mean([F.leveraged_sigmoid(u, S, w, self.beta0, self.beta) for u in batch.forward(self.network_)])
+        logits = self.network_.forward_frozen_stats(batch.x)
         # A full set leaves no others: the softmax over nothing is not a number there and means no weight.
         batch.put(self.w_, torch.where(S, F.posterior(logits, S), F.posterior(logits, ~S).nan_to_num(0.0)))

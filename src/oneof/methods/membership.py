@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.batch import Batch, Data
-from oneof.hyperparameters import count, hyperparameters
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import count, hyperparameters
+from oneof.train.batch import Batch, Data
 
 _HELD_OUT = 10  # one row in so many teaches the judge, and nothing else
 _JUDGE_RATE, _JUDGE_DECAY = 0.05, 0.01
@@ -66,7 +66,7 @@ class Membership(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch; renew its weights and the moments."""
-        u, s = batch.through_both(self.network_, self.membership_network_)  # each (..., B, K)
+        u, s = batch.forward_pair(self.network_, self.membership_network_)  # each (..., B, K)
         S, w = batch.candidates, batch.take(self.w_)
         member, belief = S.to(w.dtype), F.posterior(u[0].detach(), S)
         first, mean = u[0].detach(), F.mean([each.detach() for each in s])

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from oneof import functional as F
-from oneof.batch import Batch, Data
-from oneof.compute import evaluating
-from oneof.hyperparameters import count, hyperparameters, number
+from oneof.estimator.fields import count, hyperparameters, number
 from oneof.methods.proden import PRODEN
-from oneof.networks import Network
+from oneof.nn.networks import Network
+from oneof.train.batch import Batch, Data
+from oneof.train.runtime import evaluating
 
 
 @hyperparameters
@@ -104,7 +104,7 @@ class PiCO(PRODEN):
         """The share of w that is kept: 0.99 in the first epoch, then set at the end of each epoch."""
         if batch.before(1):
             return 0.99
-        return self.phi_start + batch.passed(self.epochs, since=1) * (self.phi_end - self.phi_start)
+        return self.phi_start + batch.ramp(self.epochs, since=1) * (self.phi_end - self.phi_start)
 
     @staticmethod
     def _embed(network: Network, projection: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.batch import Batch
-from oneof.hyperparameters import count, hyperparameters, number
+from oneof.estimator.fields import count, hyperparameters, number
 from oneof.methods.proden import PRODEN
+from oneof.train.batch import Batch
 
 
 @hyperparameters
@@ -38,10 +38,10 @@ class PLCR(PRODEN):
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its targets from all views."""
-        logits = torch.stack(batch.through(self.network_))  # (views, ..., B, K)
+        logits = torch.stack(batch.forward(self.network_))  # (views, ..., B, K)
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits.log_softmax(-1).mean(0), batch.candidates))
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
-        weight = self.weight * batch.passed(self.ramp)
+        weight = self.weight * batch.ramp(self.ramp)
         loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
         return loss

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.base import PartialLabelClassifier
-from oneof.batch import Batch, Data
-from oneof.hyperparameters import hyperparameters
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.fields import hyperparameters
+from oneof.train.batch import Batch, Data
 
 
 @hyperparameters
@@ -30,7 +30,7 @@ class PRODEN(PartialLabelClassifier):
 
     def identify(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its weights from the first view."""
-        logits = batch.through(self.network_)  # each (..., B, K)
+        logits = batch.forward(self.network_)  # each (..., B, K)
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits[0], batch.candidates))
         return F.mean([F.soft_cross_entropy(u, w) for u in logits])

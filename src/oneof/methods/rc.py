@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.batch import Batch
-from oneof.hyperparameters import hyperparameters
+from oneof.estimator.fields import hyperparameters
 from oneof.methods.proden import PRODEN
+from oneof.train.batch import Batch
 
 
 @hyperparameters
@@ -22,8 +22,8 @@ class RC(PRODEN):
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""
         w = batch.take(self.w_)
-        yield F.mean([F.soft_cross_entropy(u, w) for u in batch.through(self.network_)])
-        batch.put(self.w_, self.target(self.network_.peek(batch.x), batch.candidates))
+        yield F.mean([F.soft_cross_entropy(u, w) for u in batch.forward(self.network_)])
+        batch.put(self.w_, self.target(self.network_.forward_frozen_stats(batch.x), batch.candidates))
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Return the weights w (..., B, K) for the next visit."""

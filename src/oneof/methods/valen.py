@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from oneof import functional as F
-from oneof.batch import Batch, Data
-from oneof.compute import evaluating
-from oneof.hyperparameters import choice, count, hyperparameters, number
+from oneof.estimator.fields import choice, count, hyperparameters, number
 from oneof.methods.proden import PRODEN
+from oneof.train.batch import Batch, Data
+from oneof.train.runtime import evaluating
 
 _ROWS_AT_ONCE = 512  # whose features are computed
 
@@ -100,7 +100,7 @@ class VALEN(PRODEN):
         if batch.before(self.warm_up):
             return self.identify(batch)
         S = batch.candidates
-        u, e = batch.through_both(self.network_, self.inference_network_)
+        u, e = batch.forward_pair(self.network_, self.inference_network_)
         own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D
         d = batch.dirichlet(F.posterior(e[0], S) + self.floor)  # (..., B, K)
         divergence = F.dirichlet_kl((e[0] / 4).exp().clamp(0.01, 30.0))

@@ -1,0 +1,1 @@
+"""Views: several versions of each example."""

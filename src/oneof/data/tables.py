@@ -1,0 +1,295 @@
+"""Tables on disk: CSV, TSV, Parquet and npz, told apart by their extension. Nothing is unpickled."""
+
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oneof.io.files import replacing
+from oneof.labels import encode
+
+_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_WRITABLE = (*_DELIMITERS, ".parquet")
+_READABLE = (*_WRITABLE, ".npz")
+_JOIN = "|"  # between the labels of a list, in files that hold text only
+_SHOWN = 10  # names in a message
+
+
+class Table(NamedTuple):
+    """The rows of a file, and once more those columns that are no features."""
+
+    path: Path
+    rows: Any  # all columns as a DataFrame; of an npz the array x
+    columns: Any  # a DataFrame of labels and ids, just as the file has them
+
+
+def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .tsv (both also .gz), .parquet or .npz file; an npz holds ``x``, one array for each column, and
+        optionally ``classes``, the names of the columns of a 0/1 matrix.
+    columns : sequence of str
+        Columns of labels and ids. In text files they are read as written: "NA" may be a class and "007" an id.
+
+    Returns
+    -------
+    Table
+    """
+    kind = _kind(path, _READABLE)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}; check the path of the table")
+    columns = list(dict.fromkeys(columns))
+    if kind == ".npz":
+        table = _read_npz(path, columns)
+    else:
+        table = _read_parquet(path, columns) if kind == ".parquet" else _read_text(path, kind, columns)
+    if not len(table.rows):
+        raise ValueError(f"{str(path)!r} has no rows, but at least one is needed; fill the table")
+    return table
+
+
+def write_table(frame: Any, path: Path) -> None:
+    """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; the file is whole or not there."""
+    kind = _kind(path, _WRITABLE)
+    with replacing(path) as part:
+        if kind == ".parquet":
+            frame.to_parquet(part, index=False)
+            return
+        # A fixed time stamp: the same rows give the same bytes.
+        compression = {"method": "gzip", "mtime": 1} if kind.endswith(".gz") else None
+        text = frame.apply(lambda column: column.map(_as_text) if column.dtype == object else column)
+        text.to_csv(part, sep=_DELIMITERS[kind], index=False, compression=compression)
+
+
+def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) -> None:
+    """Refuse, before any work, a path to which a result cannot be written or which is an input."""
+    if table:
+        _kind(path, _WRITABLE)
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder, but a file is to be written; add a file name")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise ValueError(f"{str(path)!r} is an input and would be overwritten; write to another file")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise OSError(
+            f"the folder {str(path.parent)!r} cannot be written to ({error.strerror}); choose another"
+        ) from None
+
+
+def numeric_features(table: Table, apart: Collection[str] = ()) -> Any:
+    """Return all columns but those set ``apart``, refusing any that holds no numbers."""
+    if isinstance(table.rows, np.ndarray):
+        return table.rows
+    frame = table.rows.drop(columns=list(apart), errors="ignore")
+    unnamed = [name for name in frame if name.startswith("Unnamed: ")]
+    if unnamed:  # most often the row numbers that pandas wrote, which would pass for a feature
+        raise ValueError(
+            f"{str(table.path)!r} has a column without a name, but features have names; name it, or fit with "
+            f"--drop {unnamed[0]!r}"
+        )
+    return _as_floats(frame)
+
+
+def named_features(table: Table, names: Sequence[str]) -> Any:
+    """Return the columns that a model was fitted on, in its order; a table may hold others."""
+    if isinstance(table.rows, np.ndarray):
+        return table.rows
+    missing = [name for name in names if name not in table.rows]
+    if missing:
+        raise ValueError(
+            f"{str(table.path)!r} lacks the columns {_quoted(missing)} that the model was fitted on; add them"
+        )
+    return _as_floats(table.rows[list(names)])
+
+
+def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] | None = None) -> list[Any]:
+    """Turn the cells of a column into labels and sets of labels, which :func:`oneof.encode` takes.
+
+    Parameters
+    ----------
+    column : Series
+        Strings, numbers or lists.
+    separator : str, optional
+        Splits strings; without it a string is one label.
+    classes : array, optional
+        The classes of a model: labels are written as these are, 3 as "3" or "3" as 3.
+
+    Returns
+    -------
+    list
+        One item per row.
+    """
+    if separator == "":
+        raise ValueError("--separator is '', but must have a character; pass one such as '|'")
+    cells = [_split(cell, separator) for cell in column.tolist()]
+    if classes is None:
+        return cells
+    as_classes = _number_to_text if isinstance(classes.tolist()[0], str) else _text_to_number
+    return [list(map(as_classes, cell)) if isinstance(cell, list) else as_classes(cell) for cell in cells]
+
+
+def alternatives(name: str, names: Collection[str]) -> str:
+    """Say which names there are, the close ones if some are close."""
+    close = get_close_matches(name, list(names))
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {_quoted(list(names))}"
+
+
+def _kind(path: Path, kinds: tuple[str, ...]) -> str:
+    """Return the extension of a path, one of ``kinds``."""
+    for kind in kinds:
+        if path.name.lower().endswith(kind):
+            if kind == ".parquet":
+                _need_pyarrow(path)
+            return kind
+    raise ValueError(
+        f"{str(path)!r} must end in {', '.join(kinds[:-1])} or {kinds[-1]}; rename or convert the file"
+    )
+
+
+def _need_pyarrow(path: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ValueError(f"{str(path)!r} needs pyarrow, which is missing; pip install oneof[parquet]") from None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say in one sentence what is wrong with a file: its readers know errors of every kind."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"{str(path)!r} cannot be read ({reason}); mend the file, or give it the extension of its format"
+        ) from None
+
+
+def _read_text(path: Path, kind: str, columns: list[str]) -> Table:
+    options: dict[str, Any] = {"sep": _DELIMITERS[kind], "index_col": False}
+    with _reading(path), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+        frame = pd.read_csv(path, **options)
+    _check_columns(path, columns, frame)
+    if not columns:
+        return Table(path, frame, frame[[]])
+    with _reading(path):  # once more, without the guesses that features need
+        written = pd.read_csv(path, **options, usecols=columns, dtype=str, na_filter=False)
+    return Table(path, frame, written[columns])
+
+
+def _read_parquet(path: Path, columns: list[str]) -> Table:
+    with _reading(path):
+        frame = pd.read_parquet(path)
+        frame.columns = frame.columns.map(str)
+        if not frame.columns.is_unique:
+            raise ValueError(f"{_quoted(frame.columns[frame.columns.duplicated()])} occurs more than once")
+        # An index with a name may serve as an id, but is no feature.
+        indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
+    _check_columns(path, columns, indexed)
+    return Table(path, frame.reset_index(drop=True), indexed[columns])
+
+
+def _read_npz(path: Path, columns: list[str]) -> Table:
+    with _reading(path):
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip archive")
+        with np.load(path, allow_pickle=False) as file:
+            names = file.files
+            arrays = {name: file[name] for name in {"x", "classes", *columns} if name in names}
+    _check_columns(path, ["x", *columns], names)
+    x = arrays["x"]
+    if x.ndim not in (2, 3, 4):
+        raise ValueError(
+            f"the array x of {str(path)!r} has shape {x.shape}, but must be a table (n, features) or images "
+            "(n, height, width[, channels]); reshape it"
+        )
+    for name in columns:
+        if arrays[name].shape[:1] != x.shape[:1]:
+            raise ValueError(
+                f"the array {name!r} of {str(path)!r} has shape {arrays[name].shape}, but x has {len(x)} rows; "
+                "give both as many rows"
+            )
+    cells = {name: _matrix_sets(arrays[name], arrays.get("classes")) for name in columns}
+    return Table(path, x, pd.DataFrame(cells, index=range(len(x))))
+
+
+def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
+    """Turn the rows of a 0/1 matrix into lists of class names; leave a vector alone."""
+    if array.ndim == 1 or not len(array):
+        return array.ravel()
+    candidates, names = encode(array, classes)
+    return pd.Series([names[row].tolist() for row in candidates], dtype=object)
+
+
+def _check_columns(path: Path, wanted: list[str], names: Collection[str]) -> None:
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"{str(path)!r} has no column {name!r}; {alternatives(name, names)}")
+
+
+def _as_floats(frame: Any) -> Any:
+    """Return numeric and boolean columns as floats, gaps as NaN; refuse any other column by name."""
+    foreign = [name for name in frame if not _is_numeric(frame[name])]
+    if foreign:
+        example = frame[foreign[0]].dropna().iloc[:1].tolist()
+        shown = f" (such as {str(example[0])!r})" if example else ""
+        raise ValueError(
+            f"the columns {_quoted(foreign)} hold no numbers{shown}, but features must; turn them into numbers, "
+            "or fit with --drop or --id to set them apart"
+        )
+    return pd.DataFrame({name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in frame})
+
+
+def _is_numeric(column: Any) -> bool:
+    """Tell whether a column is made of numbers or truth values; gaps make objects of the latter."""
+    return bool(
+        pd.api.types.is_numeric_dtype(column) or pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+    )
+
+
+def _split(cell: Any, separator: str | None) -> Any:
+    if isinstance(cell, np.ndarray):
+        return cell.tolist()
+    if not isinstance(cell, str):
+        return cell
+    if separator is None:
+        return cell.strip() or None
+    return [part.strip() for part in cell.split(separator) if part.strip()]
+
+
+def _number_to_text(label: Any) -> Any:
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label) if whole or isinstance(label, int) else label
+
+
+def _text_to_number(label: Any) -> Any:
+    try:
+        return int(label) if isinstance(label, str) else label
+    except ValueError:
+        return label
+
+
+def _as_text(cell: Any) -> Any:
+    return _JOIN.join(map(str, cell)) if isinstance(cell, list | np.ndarray) else cell
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Name columns in a message, the first ten and the count."""
+    shown = ", ".join(map(repr, list(names)[:_SHOWN]))
+    return shown + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")

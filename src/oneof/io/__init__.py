@@ -1,0 +1,1 @@
+"""Files that are whole or not there, and progress on a terminal."""

@@ -1,0 +1,65 @@
+"""What a person sees while something runs: a bar on a terminal, a few plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from oneof.train.loop import State
+
+_PLAIN_LINES = 10
+
+
+class Display:
+    """A bar on standard error if that is a terminal, else lines; nothing when not ``shown``."""
+
+    def __init__(self, name: str, total: int, shown: bool, *columns: ProgressColumn, **fields: Any) -> None:
+        self._shown = shown
+        self._bar: Bar | None = None
+        # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
+        if shown and sys.stderr.isatty():
+            self._bar = Bar(*columns, console=Console(file=sys.stderr))
+            self._task = self._bar.add_task(escape(name), total=total, **fields)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class Progress(Display):
+    """Epoch, loss, validation score and time left, on standard error; nothing when not ``shown``."""
+
+    def __init__(self, name: str, epochs: int, shown: bool) -> None:
+        self.name, self.epochs = name, epochs
+        self._begun = time.monotonic()
+        what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
+        super().__init__(name, epochs, shown, what, BarColumn(), details, TimeRemainingColumn(), text="")
+
+    def update(self, state: "State", finished: bool) -> None:
+        """Show that an epoch is done."""
+        if not self._shown:
+            return
+        text = f"epoch {state.epoch}/{self.epochs}" + "".join(
+            f"  {name.replace('_', ' ')} {values[-1]:.4f}" for name, values in state.history.items()
+        )
+        if self._bar is not None:
+            self._bar.update(self._task, completed=state.epoch, text=text)
+        elif finished or state.epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
+            spent = time.monotonic() - self._begun
+            self._say(f"{self.name}  {text}  {spent:.0f} s")

@@ -1,0 +1,51 @@
+"""Tensors and JSON facts in one safetensors file. Nothing is unpickled."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from oneof.io.files import replacing
+
+FORMAT_VERSION = 1
+
+
+def write(path: str | os.PathLike[str], kind: str, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors and JSON facts into one safetensors file."""
+    header = {"oneof": json.dumps({"kind": kind, "version": FORMAT_VERSION, **facts})}
+    # clone: safetensors refuses tensors that share memory, as tied weights do
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    with replacing(path) as part:
+        part.write_bytes(safetensors.torch.save(plain, header))
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read back what `write` wrote; whatever is wrong with the file is said in one sentence."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(
+            f"{str(path)!r} is damaged or is no safetensors file ({error}); use a file that oneof wrote"
+        ) from None
+    try:
+        facts = json.loads(header["oneof"])
+        found, version = facts["kind"], facts["version"]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
+    if found != kind:
+        raise ValueError(f"{str(path)!r} holds a {found}, but a {kind} was expected")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{str(path)!r} has format {version}, newer than format {FORMAT_VERSION} that this oneof reads; "
+            "upgrade oneof"
+        )
+    return tensors, facts

@@ -1,0 +1,1 @@
+"""Everything CUDA. It can be deleted: all else still works, slower."""

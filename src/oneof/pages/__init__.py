@@ -1,0 +1,1 @@
+"""HTML pages: one frame, one chart module, three pages that receive plain data."""

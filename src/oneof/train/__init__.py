@@ -1,0 +1,1 @@
+"""Training: the loop, batches, checkpoints, and where and how to compute."""

@@ -1,0 +1,151 @@
+"""What a step of a method sees: the training rows, and those of one batch with their views."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from oneof.augment.views import make_views
+from oneof.train.rows import HostRows, Scaler
+from oneof.train.runtime import side_by_side
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
+
+    x: Tensor | HostRows  # (..., N, *shape)
+    candidates: Tensor  # (..., N, K), boolean
+    weight: Tensor  # (..., N)
+    scaler: Scaler
+
+    def __len__(self) -> int:
+        return self.candidates.shape[-2]
+
+    def blocks(self, size: int) -> Iterator[Tensor]:
+        """Return all rows as the network takes them, so many at once."""
+        axis = self.candidates.dim() - 2
+        everything = torch.arange(len(self), device=self.weight.device)
+        for index in torch.split(everything, size):
+            rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
+            yield self.scaler.load(rows, self.dtype)
+
+    @property
+    def n_classes(self) -> int:
+        """K, the number of classes."""
+        return self.candidates.shape[-1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one row."""
+        return tuple(self.x.shape[self.candidates.dim() - 1 :])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating type of the mathematics."""
+        return self.weight.dtype
+
+
+class Epoch:
+    """The number of an epoch, and a note of what was asked about it: as long as the answers stay, so do steps.
+
+    What grows with every epoch comes as a tensor, made of one that the engine moves on: the ``clock`` ().
+    """
+
+    def __init__(self, number: int, clock: Tensor | None = None) -> None:
+        self._number = number
+        self._clock = torch.tensor(float(number)) if clock is None else clock
+        self._before: dict[int, bool] = {}
+        self._told = False
+
+    @property
+    def number(self) -> int:
+        """The number itself, which no other epoch has."""
+        self._told = True
+        return self._number
+
+    def before(self, other: int) -> bool:
+        """Tell whether this epoch comes before another."""
+        return self._before.setdefault(other, self._number < other)
+
+    def ramp(self, epochs: int, since: int) -> Tensor:
+        """Return the share of so many epochs that has passed since another one, in [0, 1]."""
+        return ((self._clock - since) / epochs).clamp(0, 1)
+
+    def answers_as(self, number: int) -> bool:
+        """Tell whether the epoch of that number would have given the same answers."""
+        return not self._told and all((number < other) == answer for other, answer in self._before.items())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one step: their views, candidate sets and numbers."""
+
+    views: list[Tensor]  # each (..., B, *shape)
+    candidates: Tensor  # (..., B, K), boolean
+    index: Tensor  # (..., B)
+    of_epoch: Epoch
+    # All views below each other (..., views * B, *shape), where they stand so already.
+    all_views: Tensor | None = field(default=None, kw_only=True)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch. With `before` and `passed` instead, steps are recorded once for many epochs."""
+        return self.of_epoch.number
+
+    def before(self, epoch: int) -> bool:
+        """Tell whether this is a batch of an earlier epoch."""
+        return self.of_epoch.before(epoch)
+
+    def ramp(self, epochs: int, since: int = 0) -> Tensor:
+        """Return the share () of so many epochs that has passed since another one, in [0, 1]."""
+        return self.of_epoch.ramp(epochs, since)
+
+    @property
+    def x(self) -> Tensor:
+        """The first view, the one that label tables follow."""
+        return self.views[0]
+
+    def forward(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
+        return self._by_view(network(self._rows))
+
+    def forward_pair(
+        self, first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the outputs of two networks, neither of which needs the other's, as `through` does."""
+        rows = self._rows  # held by the batch for as long as either works on them
+        one, other = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
+        return self._by_view(one), self._by_view(other)
+
+    def _by_view(self, outputs: Tensor) -> list[Tensor]:
+        return [outputs] if len(self.views) == 1 else list(outputs.chunk(len(self.views), dim=-2))
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        if self.all_views is not None:
+            return self.all_views
+        return self.views[0] if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
+
+    def take(self, table: Tensor) -> Tensor:
+        """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""
+        return table.index_select(0, self.index)  # whole rows, several times faster than to gather elements
+
+    def put(self, table: Tensor, values: Tensor) -> None:
+        """Write these rows of a table; values carry no gradient."""
+        table.index_copy_(0, self.index, values.detach().to(table.dtype))
+
+    def dirichlet(self, concentration: Tensor) -> Tensor:
+        """Draw a Dirichlet sample (..., K), differentiable in its concentration."""
+        sample: Tensor = torch.distributions.Dirichlet(concentration, validate_args=False).rsample()
+        return sample
+
+
+def make_batch(data: Data, index: Tensor, epoch: Epoch, views: str | None = None, flips: bool = True) -> Batch:
+    """Take the rows ``index`` of the data and make their views."""
+    x = data.x[index]
+    versions = [x] if views is None else make_views(x, views, flips)
+    rows = data.scaler.load(torch.cat(versions) if len(versions) > 1 else x, data.dtype)
+    return Batch(list(rows.chunk(len(versions))), data.candidates[index], index, epoch, all_views=rows)

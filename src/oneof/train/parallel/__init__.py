@@ -1,0 +1,1 @@
+"""Many trials at once: which go together, stacks of trials, CUDA graphs."""

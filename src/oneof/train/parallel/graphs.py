@@ -1,0 +1,298 @@
+"""CUDA graphs: steps as a recording that the GPU replays without waiting for Python.
+
+The first step of a training is an ordinary one; the second is recorded and replayed for the rest, in later
+epochs too. When something may have changed that steps depend on, a learning rate or whether the warm-up is over,
+it begins again; methods need not know. The evaluation after every epoch is recorded as well. Several trials have
+recordings of their own, which the GPU replays side by side.
+"""
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.train.batch import Epoch
+from oneof.train.checkpoint import Checkpoint
+from oneof.train.loop import TrainingRun, Trial, evaluate, judged
+from oneof.train.runtime import crowded
+
+_FEWEST_STEPS = 4  # for which recording pays within an epoch
+_FEW_TRIALS = 5  # which do not fill a GPU so well that a step had better not be split into streams
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class RecordedRun(TrainingRun):
+    """A trial on a GPU."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
+        self._steps, self._evaluation = RecordedSteps(self), RecordedEvaluation()
+
+    def run_steps(self, order: Tensor, total: Tensor) -> None:
+        """Take all steps and add their losses to the total."""
+        self._steps.begin_epoch(order)
+        for _ in range(len(order)):
+            self._steps.take_one()
+        self._steps.end_epoch(total)
+
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say."""
+        return self._evaluation.watch([self])
+
+    def close(self) -> None:
+        """Free the recordings."""
+        self._steps.forget()
+        self._evaluation.forget()
+
+
+class ConcurrentTrials(TrainingRun):
+    """Trials on a GPU that take their steps side by side, each with its own networks, noise and optimiser."""
+
+    def __init__(self, courses: Sequence[TrainingRun], generators: Sequence[torch.Generator]) -> None:
+        self._courses = list(courses)
+        self._generators = list(generators)
+        self.trials = [course.trials[0] for course in courses]
+        parts = zip(courses, generators, strict=True)
+        crowd = len(courses) > _FEW_TRIALS
+        self._steps = [RecordedSteps(course, generator, crowd) for course, generator in parts]
+        self._evaluation = RecordedEvaluation()
+
+    def run_epoch(self) -> list[float]:
+        """Pass over the rows of every trial once; return the mean loss of each, read back once."""
+        totals = []
+        for course, steps in zip(self._courses, self._steps, strict=True):
+            order, total = course.begin_epoch()
+            totals.append(total)
+            steps.begin_epoch(order)
+            steps.take_one()  # already now: the GPU has something to do while the next trial is prepared
+        for _ in range(1, len(order)):
+            for steps in self._steps:
+                steps.take_one()
+        for steps, total in zip(self._steps, totals, strict=True):
+            steps.end_epoch(total)
+        means: list[float] = (torch.stack(totals) / len(order)).tolist()
+        return means
+
+    def weights(self, trial: Trial) -> dict[str, Tensor]:
+        """Return the weights of one trial, by name."""
+        return trial.method.weights()
+
+    def watch(self) -> list[dict[str, float]]:
+        """Return what the watched rows say, for each trial."""
+        return self._evaluation.watch(self._courses)
+
+    def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint of a trial, the same file as if it were alone."""
+        i = self.trials.index(trial)
+        with drawing_from(self._generators[i]):
+            self._courses[i].save(trial, checkpoint)
+
+    def leave(self, finished: list[Trial]) -> None:
+        """Go on without finished trials."""
+        if finished:
+            for trial in finished:
+                self._steps[self.trials.index(trial)].forget()
+            keep = [i for i, trial in enumerate(self.trials) if trial not in finished]
+            self._courses = [self._courses[i] for i in keep]
+            self._generators = [self._generators[i] for i in keep]
+            self._steps = [self._steps[i] for i in keep]
+            self.trials = [self.trials[i] for i in keep]
+
+    def close(self) -> None:
+        """Free the recordings."""
+        for recording in (*self._steps, self._evaluation):
+            recording.forget()
+
+
+class Recording:
+    """What the GPU replays, if there is anything."""
+
+    def __init__(self) -> None:
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._possible = True
+        # Of its own: what is recorded on one stream shares the scratch memory of matrix products.
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def forget(self) -> None:
+        """Free the recording. A graph that the garbage collector frees during another recording would spoil it."""
+        if self._graph is not None:
+            self._graph.reset()
+            self._graph = None
+
+    def _record(self, compute: Callable[[], None], generator: torch.Generator | None = None) -> Callable[[], None]:
+        """Return a function that computes the same: the recording, or itself where that cannot be."""
+        self._graph = torch.cuda.CUDAGraph()
+        generators = [torch.cuda.default_generators[torch.cuda.current_device()]]
+        if generator is not None:
+            self._graph.register_generator_state(generator)
+            generators.append(generator)
+        torch.cuda.synchronize()
+        noise = [each.get_state() for each in generators]
+        try:
+            with _no_garbage_collection(), torch.cuda.graph(self._graph, stream=self._stream):
+                compute()
+        except RuntimeError as error:
+            warnings.warn(
+                f"what a GPU is to do cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}); it is "
+                "done one by one, which is slower",
+                stacklevel=2,
+            )
+            self._possible, self._graph = False, None
+            torch.cuda.synchronize()
+            for each, state in zip(generators, noise, strict=True):
+                _mend(each, state)
+            return compute
+        return self._graph.replay
+
+
+class RecordedSteps(Recording):
+    """Records a step of a course and replays it, on a stream of its own, as long as the next would be the same.
+
+    Noise comes from the generator, or from the default one. In a crowd no step is split into streams of its own.
+    """
+
+    _order: Tensor  # (steps, B): the rows of every step of the epoch
+    _counter: Tensor  # (1,): steps taken
+    _total: Tensor  # (): the sum of losses
+
+    def __init__(
+        self, course: TrainingRun, generator: torch.Generator | None = None, in_crowd: bool = False
+    ) -> None:
+        super().__init__()
+        self._course, self._generator, self._in_crowd = course, generator, in_crowd
+        self._known: _Known | None = None  # what the recording depends on
+        self._next: Callable[[], None] | None = None
+
+    def begin_epoch(self, order: Tensor) -> None:
+        """Take the rows (steps, B) in this order next; see whether the recording still holds."""
+        as_before = self._known is not None and self._known.holds_for(_known(self._course))
+        # Where an epoch is short and every one is another, recording does not pay. Double precision is for checks.
+        pays = len(order) >= _FEWEST_STEPS or as_before
+        self._worthwhile = pays and self._course.data.dtype != torch.float64
+        if self._graph is not None and as_before:
+            self._order.copy_(order)
+            self._counter.zero_()
+            self._total.zero_()
+        else:
+            self.forget()
+            self._next, self._order = None, order
+            self._counter = torch.zeros(1, dtype=torch.int64, device=order.device)
+            self._total = torch.zeros_like(self._course.data.weight[0])
+        self._stream.wait_stream(torch.cuda.current_stream())
+
+    def take_one(self) -> None:
+        """Take the next step."""
+        with torch.cuda.stream(self._stream):
+            if self._next is not None:
+                self._next()
+                return
+            self._step()
+            record = self._worthwhile and self._possible
+            self._next = self._record(self._step, self._generator) if record else self._step
+            self._known = _known(self._course)
+
+    def _step(self) -> None:
+        with drawing_from(self._generator), crowded(self._in_crowd):
+            self._course.step(self._order.index_select(0, self._counter)[0], self._total)
+        self._counter += 1
+
+    def end_epoch(self, total: Tensor) -> None:
+        """Write down the sum of losses."""
+        torch.cuda.current_stream().wait_stream(self._stream)
+        total.copy_(self._total)
+
+
+class RecordedEvaluation(Recording):
+    """Evaluates the watched rows of all courses, one after the other; from the second time on by a recording."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[tuple[TrainingRun, dict[str, Any]]] = []
+        self._evaluated: list[Tensor] = []
+
+    def watch(self, courses: Sequence[TrainingRun]) -> list[dict[str, float]]:
+        """Return what they say, for each course; nothing where there are none."""
+        watched = [(course, rows) for course in courses if (rows := course.trials[0].watched) is not None]
+
+        def compute() -> None:
+            self._evaluated = [evaluate(course.method, course.data, rows) for course, rows in watched]
+
+        seen = [(course, _attributes(course.method)) for course, _ in watched]
+        if seen != self._seen:
+            self.forget()
+            self._seen = seen
+            compute()
+        elif self._graph is None and self._possible and watched:
+            self._record(compute)()
+        else:
+            (compute if self._graph is None else self._graph.replay)()
+        own = zip(watched, self._evaluated, strict=True)
+        said = {id(course): judged(course.trials[0], evaluated) for (course, _), evaluated in own}
+        return [said.get(id(course), {}) for course in courses]
+
+
+class _Known(NamedTuple):
+    """What a recorded step depends on, beside what tensors hold."""
+
+    of_epoch: Epoch
+    epoch: int
+    rates: list[float]
+    attributes: dict[str, Any]  # of the method
+
+    def holds_for(self, now: "_Known") -> bool:
+        """Tell whether steps are still the same."""
+        same = (self.rates, self.attributes) == (now.rates, now.attributes)
+        return same and self.of_epoch.answers_as(now.epoch)
+
+
+def _known(course: TrainingRun) -> _Known:
+    rates = [group["lr"] for group in course.optimizer.param_groups]
+    return _Known(course.of_epoch, course.epoch, rates, _attributes(course.method))
+
+
+def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:
+    """Return the attributes of a method that are numbers or words, and where its tensors are."""
+    return {
+        name: value.data_ptr() if isinstance(value, Tensor) else value
+        for name, value in vars(method).items()
+        if isinstance(value, Tensor)
+        or all(isinstance(v, _PLAIN) for v in (value if type(value) is tuple else [value]))
+    }
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _mend(generator: torch.Generator, state: Tensor) -> None:
+    """Give a generator a fresh state: a recording that failed leaves the old one unusable."""
+    fresh = torch.Generator(generator.device)
+    fresh.set_state(state)
+    generator.graphsafe_set_state(fresh)
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator | None) -> Iterator[None]:
+    """Let random numbers on the GPU come from a generator inside the block; None changes nothing."""
+    if generator is None:
+        yield
+        return
+    default = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = default.graphsafe_get_state()
+    default.graphsafe_set_state(generator)
+    try:
+        yield
+    finally:
+        default.graphsafe_set_state(before)
