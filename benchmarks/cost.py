@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from oneof import METHODS
-from oneof.train.batch import Data
+from oneof.train import Data, train
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 BATCH, CLASSES = 100, 10
@@ -68,7 +68,7 @@ def seconds_per_step(method: str, views: str | None, problem: Problem) -> float:
         begins.append(time.process_time())
 
     model.start_epoch = start_epoch
-    model._fit(x, candidates, on_epoch=lambda epoch: ends.append(time.process_time()))
+    train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.process_time())))
     return median(end - begin for begin, end in zip(begins, ends, strict=True)) / (len(x) // BATCH)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from oneof.kernels import layers as fused
+from oneof.kernels import support
 from oneof.kernels.sgd import FusedSGD
 from oneof.nn.networks import build
 
@@ -49,7 +49,7 @@ def kernels(name: str, own: bool) -> list[tuple[float, float, str]]:
             optimizer.step()
         torch.cuda.synchronize()
 
-    with patch.object(fused, "applies", fused.applies if own else lambda x: False):
+    with patch.object(support, "applies", support.applies if own else lambda x: False):
         steps(6)  # to compile kernels and choose convolutions
         with profile(activities=[ProfilerActivity.CUDA]) as profiled:
             steps(STEPS)

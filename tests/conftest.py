@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from oneof import METHODS
 from oneof.data import describe_datasets, load_dataset
-from oneof.train.batch import Data
+from oneof.train import Data, train
 from oneof.train.rows import Scaler
 
 # New examples on every run at a desk, the same ones where a run decides whether a change lands.
@@ -78,6 +78,11 @@ def blobs():
     candidates = rng.random((40, 3)) < 0.3
     candidates[np.arange(40), y] = True
     return X, candidates, y
+
+
+def fit_with(model, *given, **hooks):
+    """Fit with hooks that `fit` does not have, such as on_epoch."""
+    return model.finish(train(model.prepare(*given, **hooks)))
 
 
 def make_data(rows=12, features=4, classes=5, seed=0, dtype=torch.float64) -> Data:

@@ -114,7 +114,6 @@ def permute_classes(source, target, order):
             target[0].weight.copy_(source[0].weight[:, order])
 
 
-# Not PiCO: its queue and its moving prototypes are made of the order.
 def test_an_epoch_knows_which_others_would_have_given_its_answers():
     epoch = Epoch(3)
     assert epoch.answers_as(100)  # nothing was asked

@@ -13,10 +13,9 @@ import pytest
 import torch
 
 import oneof
-from conftest import MEMBERS, every_method
+from conftest import MEMBERS, every_method, fit_with
 from oneof.io import tensors as tensor_file
-from oneof.train import checkpoint
-from oneof.train.loop import Paused
+from oneof.train import Paused, checkpoint
 from oneof.train.runtime import seed_for
 
 
@@ -65,10 +64,10 @@ def test_threads_are_set_inside_and_restored(network, threads, inside, blobs):
     torch.set_num_threads(3)
     try:
         model = oneof.CC(network=network, threads=threads, epochs=1)
-        model._fit(X, S, on_epoch=lambda _: seen.append(torch.get_num_threads()))
+        fit_with(model, X, S, on_epoch=lambda _: seen.append(torch.get_num_threads()))
         assert (seen, torch.get_num_threads()) == ([inside], 3)
         with pytest.raises(ValueError, match="inside"):
-            model._fit(X, S, on_epoch=lambda _: (_ for _ in ()).throw(ValueError("inside")))
+            fit_with(model, X, S, on_epoch=lambda _: (_ for _ in ()).throw(ValueError("inside")))
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -81,7 +80,7 @@ def test_own_networks_and_lenet_keep_torchs_threads(digits):
     try:
         seen = []
         images = X[:40].reshape(-1, 8, 8)
-        oneof.CC(epochs=1)._fit(images, S[:40], on_epoch=lambda _: seen.append(torch.get_num_threads()))
+        fit_with(oneof.CC(epochs=1), images, S[:40], on_epoch=lambda _: seen.append(torch.get_num_threads()))
         assert seen == [3]
     finally:
         torch.set_num_threads(before)
@@ -93,7 +92,9 @@ def test_validation_keeps_the_best_epoch_and_patience_stops(method, digits):
     scores = []
     model = method(epochs=60, patience=4, random_state=0)
     X_val, y_val = X[300:500], y[300:500]
-    model._fit(X[:300], S[:300], None, X_val, y_val, on_epoch=lambda _: scores.append(model.score(X_val, y_val)))
+    fit_with(
+        model, X[:300], S[:300], None, X_val, y_val, on_epoch=lambda _: scores.append(model.score(X_val, y_val))
+    )
     curve = model.history_["validation_score"]
     assert curve == pytest.approx(scores)
     assert len(curve) < 60
@@ -177,16 +178,16 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(name, stop_after, digits, tmp_pa
     whole = method(**settings).fit(X, S)
     path = tmp_path / "fit.ckpt"
     with pytest.raises(KilledError):
-        method(checkpoint=path, **settings)._fit(X, S, on_epoch=kill)
+        fit_with(method(checkpoint=path, **settings), X, S, on_epoch=kill)
     resumed = []
-    model = method(checkpoint=path, **settings)._fit(X, S, on_epoch=resumed.append)
+    model = fit_with(method(checkpoint=path, **settings), X, S, on_epoch=resumed.append)
     assert resumed == list(range(stop_after + 1, 7))
     assert_same(weights(whole), weights(model))
     assert model.history_ == whole.history_
     assert np.array_equal(model.label_distributions_, whole.label_distributions_)
     assert torch.equal(model.scaler_.mean, whole.scaler_.mean)
     # a finished checkpoint trains no more
-    again = method(checkpoint=path, **settings)._fit(X, S, on_epoch=lambda _: pytest.fail("trained again"))
+    again = fit_with(method(checkpoint=path, **settings), X, S, on_epoch=lambda _: pytest.fail("trained again"))
     assert_same(weights(whole), weights(again))
 
 
@@ -196,7 +197,7 @@ def test_a_fit_without_seed_resumes_its_own(digits, tmp_path, monkeypatch):
     path = tmp_path / "fit.ckpt"
     settings = {"epochs": 4, "validation_fraction": 0.3, "checkpoint": path}
     with pytest.raises(KilledError):
-        oneof.PRODEN(**settings)._fit(X[:200], S[:200], on_epoch=_kill_at(2))
+        fit_with(oneof.PRODEN(**settings), X[:200], S[:200], on_epoch=_kill_at(2))
     _, facts = tensor_file.read(path, "checkpoint")
     model = oneof.PRODEN(**settings).fit(X[:200], S[:200])
     _, later = tensor_file.read(path, "checkpoint")
@@ -252,8 +253,19 @@ def test_a_checkpoint_of_another_fit_is_refused(change, message, digits, tmp_pat
     with pytest.raises(ValueError, match=message):
         method(**settings | change).fit(X[:rows], S[:rows], sample_weight=weight)
     assert path.read_bytes() == before
-    # what leaves the learned function alone may change
-    oneof.CC(**settings | {"verbose": 0, "threads": 1, "device": "cpu"})
+
+
+def test_a_checkpoint_goes_on_with_other_traceless_settings(digits, tmp_path):
+    X, S, path = digits[0][:100], digits[1][:100], tmp_path / "fit.ckpt"
+    settings = {"epochs": 4, "network": "mlp", "random_state": 0, "checkpoint": path}
+    with pytest.raises(Paused):
+        fit_with(oneof.CC(**settings), X, S, pause=lambda: True)
+    epochs = []
+    others = {"verbose": 1, "threads": 2, "device": "cpu"}
+    resumed = fit_with(oneof.CC(**settings | others), X, S, on_epoch=epochs.append)
+    assert epochs == [1, 2, 3]
+    whole = oneof.CC(**settings | {"checkpoint": None}).fit(X, S)
+    np.testing.assert_allclose(resumed.predict_proba(X), whole.predict_proba(X), atol=1e-5)
 
 
 def test_damaged_and_foreign_checkpoints_are_refused(digits, tmp_path):
@@ -273,7 +285,7 @@ CHILD = """
     import sys, json
     import numpy as np
     import oneof
-    from oneof.train import checkpoint
+    from oneof.train import checkpoint, train
     from oneof.io import tensors as tensor_file
     from sklearn.datasets import load_digits
 
@@ -300,7 +312,7 @@ CHILD = """
             time.sleep(60)
     model = oneof.IDGP(epochs=12, warm_up=3, m=0.5, batch_size=50, validation_fraction=0.2, random_state=1,
                        checkpoint=path)
-    model._fit(X[:300], S, on_epoch=on_epoch)
+    model.finish(train(model.prepare(X[:300], S, on_epoch=on_epoch)))
     model.save(path + ".model")
 """
 
@@ -412,7 +424,7 @@ def test_a_resumed_fit_keeps_to_its_schedule(digits, tmp_path):
     path = tmp_path / "fit.ckpt"
     stop = iter([False, False, True])
     with pytest.raises(Paused):
-        oneof.PRODEN(checkpoint=path, **settings)._fit(X[:300], S[:300], pause=lambda: next(stop))
+        fit_with(oneof.PRODEN(checkpoint=path, **settings), X[:300], S[:300], pause=lambda: next(stop))
     resumed = oneof.PRODEN(checkpoint=path, **settings).fit(X[:300], S[:300])
     assert np.array_equal(whole.predict_proba(X), resumed.predict_proba(X))
     assert whole.history_ == resumed.history_
@@ -424,13 +436,13 @@ def test_what_a_judge_says_is_kept_and_survives_a_pause(digits, tmp_path):
     watching = {"X_val": X[:100], "y_val": y[:100], "X_watched": X[100:300]}
     seen = []
 
-    def judge(probabilities):
+    def metrics(probabilities):
         seen.append(probabilities)
         return {"right": float((probabilities.argmax(1) == y[:300]).mean())}
 
     with pytest.raises(Paused):
-        oneof.CC(**settings)._fit(X, S, **watching, judge=judge, pause=lambda: True)
-    model = oneof.CC(**settings)._fit(X, S, **watching, judge=judge)
+        fit_with(oneof.CC(**settings), X, S, **watching, metrics=metrics, pause=lambda: True)
+    model = fit_with(oneof.CC(**settings), X, S, **watching, metrics=metrics)
     assert model.history_["right"] == [(p.argmax(1) == y[:300]).mean() for p in seen]
     assert model.history_["validation_score"][-1] == (seen[-1][:100].argmax(1) == y[:100]).mean()
     best = int(np.argmax(model.history_["validation_score"]))

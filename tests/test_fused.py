@@ -10,7 +10,7 @@ from torch import nn
 from conftest import every_method
 from formulas import FORMULAS
 from oneof.kernels import convolutions as kernels
-from oneof.kernels import layers as fused
+from oneof.kernels import residual_layers, support
 from oneof.kernels.launch import dry_run, dry_running
 from oneof.nn.convnets import LeNetBody, Stages, basic
 
@@ -38,9 +38,11 @@ def test_residual_networks_and_their_gradients(widths, stem, monkeypatch):
         }
 
     expected = learned(deepcopy(layers))
-    merged, apply = [], fused._MergedConvolution.apply
-    monkeypatch.setattr(fused._MergedConvolution, "apply", lambda *inputs: merged.append(1) or apply(*inputs))
-    monkeypatch.setattr(fused, "applies", lambda x: True)
+    merged, apply = [], residual_layers._MergedConvolution.apply
+    monkeypatch.setattr(
+        residual_layers._MergedConvolution, "apply", lambda *inputs: merged.append(1) or apply(*inputs)
+    )
+    monkeypatch.setattr(support, "applies", lambda x: True)
     monkeypatch.setattr(kernels, "PRECISION", torch.float64)
     for formula in FORMULAS:
         monkeypatch.setattr(kernels, formula.__name__, formula)

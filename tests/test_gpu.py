@@ -1,4 +1,4 @@
-"""On a GPU: recorded steps, company, rows that stay on the host and networks side by side change nothing."""
+"""On a GPU: recorded steps, trials side by side, rows that stay on the host and networks side by side change nothing."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof.train.loop import Paused
+from oneof.train import Paused
 from oneof.train.parallel import graphs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -78,7 +78,7 @@ def test_recorded_steps_are_those_taken_one_by_one(method, images, recordings, m
 
 
 @every_method
-def test_trials_in_company_end_as_alone(method, images, recordings):
+def test_trials_side_by_side_end_as_alone(method, images, recordings):
     name = method.func.__name__.lower()
     models = [make(name, seed, lr=lr) for seed, lr in ((0, 0.02), (1, 0.02), (2, 0.05))]
     alone = [clone(model).fit(*images) for model in models]
@@ -133,7 +133,7 @@ def test_steps_that_cannot_be_recorded_are_taken_one_by_one(images):
 
 @every_method
 def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypatch):
-    """Also that of trials in company, which have other weights, and rows, each."""
+    """Also that of trials side by side, which have other weights, and rows, each."""
     x, candidates = images
     name = method.func.__name__.lower()
     given = [{"X": x[i:], "y": candidates[i:], "X_val": x[:i], "y_val": candidates[:i]} for i in (40, 80)]
@@ -166,11 +166,11 @@ def test_rows_that_stay_on_the_host_are_the_same_rows(views, images, recordings,
     assert_alike(streamed, kept, rtol=1e-4, atol=1e-4)
 
 
-def test_trials_in_company_pause_and_go_on(images, tmp_path):
+def test_trials_side_by_side_pause_and_go_on(images, tmp_path):
     x, candidates = images
     whole = [make("idgp", seed).fit(x, candidates) for seed in (0, 1)]
     models = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]
-    trials = [model._prepare(x, candidates, pause=lambda: True) for model in models]
+    trials = [model.prepare(x, candidates, pause=lambda: True) for model in models]
     with pytest.raises(Paused):
         oneof.train.parallel.grouping.train_together(trials)
     resumed = [make("idgp", seed, checkpoint=tmp_path / f"{seed}") for seed in (0, 1)]

@@ -14,9 +14,9 @@ import oneof
 from oneof.augment.views import make_views
 from oneof.kernels import convolutions as kernels
 from oneof.kernels import image_views as image_kernels
-from oneof.kernels import layers as fused
 from oneof.kernels import lenet as lenet_kernels
-from oneof.kernels import sgd as descent
+from oneof.kernels import lenet_layers, residual_layers, sgd, support
+from oneof.kernels.first_layers import apply_first, first_layer
 from oneof.kernels.launch import _kernel, available, dry_run, launch, source
 from oneof.nn.convnets import Residual, Stages, basic
 from oneof.nn.networks import build
@@ -45,14 +45,14 @@ def test_tiles_are_whole_rows(shape, tile):
 
 def test_layers_are_not_fused_on_a_cpu():
     x = torch.randn(2, 1, 28, 28)
-    assert not fused.applies(x)
+    assert not support.applies(x)
     network = build("lenet", (1, 28, 28), 10)
     assert network(x).shape == (2, 10)
 
 
 def test_the_kernels_are_part_of_the_package():
-    folder = files("oneof").joinpath("cuda")
-    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu", "units.cu", "views.cu", "descent.cu"} <= {
+    folder = files("oneof.kernels").joinpath("cuda")
+    assert {"common.cu", "first.cu", "residual.cu", "lenet.cu", "units.cu", "views.cu", "sgd.cu"} <= {
         each.name for each in folder.iterdir()
     }
     assert source("lenet").startswith(source("common"))
@@ -66,9 +66,9 @@ def launched(monkeypatch):
     def launch(kernel, blocks, *arguments, threads=256):
         calls[kernel] = [Tensor if isinstance(each, Tensor) else type(each) for each in arguments]
 
-    for module in (kernels, lenet_kernels, image_kernels, descent):
+    for module in (kernels, lenet_kernels, image_kernels, sgd):
         monkeypatch.setattr(module, "launch", launch)
-    for module in (kernels, lenet_kernels, descent):
+    for module in (kernels, lenet_kernels, sgd):
         monkeypatch.setattr(module, "processors", lambda device: 4)
     yield calls
     assert calls
@@ -87,7 +87,7 @@ def launched(monkeypatch):
 
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("resnet32", (3, 32, 32))])
 def test_networks_launch_kernels_with_what_they_take(name, shape, monkeypatch, launched):
-    monkeypatch.setattr(fused, "applies", lambda x: True)
+    monkeypatch.setattr(support, "applies", lambda x: True)
     network = build(name, shape, 5, bf16=True).to(memory_format=torch.channels_last)
     network(torch.randn(6, *shape)).sum().backward()
     assert all(p.grad.shape == p.shape for p in network.parameters())
@@ -108,7 +108,7 @@ def test_what_is_launched_was_compiled_before(name, shape, monkeypatch, launched
             assert dry_run(follower, torch.zeros(9, *shape), {True, False}) == needed[1]
     assert not any(parameter.requires_grad for parameter in follower.parameters())
     assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
-    monkeypatch.setattr(fused, "applies", lambda x: True)
+    monkeypatch.setattr(support, "applies", lambda x: True)
     with torch.no_grad():
         network.eval()(torch.randn(9, *shape))
     assert needed[0] == sorted(launched)
@@ -125,10 +125,10 @@ def test_views_launch_kernels_with_what_they_take(flip, monkeypatch, launched):
     assert {kernel.split("<")[0] for kernel in launched} == {"views: reframe", "views: operate"}
 
 
-def test_descent_launches_a_kernel_with_what_it_takes(monkeypatch, launched):
-    monkeypatch.setattr(descent, "available", lambda device: True)
+def test_sgd_launches_a_kernel_with_what_it_takes(monkeypatch, launched):
+    monkeypatch.setattr(sgd, "available", lambda device: True)
     large, small = nn.Linear(512, 512), nn.Linear(8, 2)
-    optimizer = descent.FusedSGD([*large.parameters(), *small.parameters()], lr=0.1, momentum=0.9)
+    optimizer = sgd.FusedSGD([*large.parameters(), *small.parameters()], lr=0.1, momentum=0.9)
     before = large.weight.clone(), small.weight.clone()
     (large(torch.ones(1, 512)).sum() + small(torch.ones(1, 8)).sum()).backward()
     optimizer.step()
@@ -249,11 +249,13 @@ def test_residual_blocks(count, inputs, outputs, side, images, exact, monkeypatc
         channels_last(images, inputs, side, side).abs(),
         channels_last(images, outputs, side // stride, side // stride),
     )
-    calls, residuals = [], fused.residuals
-    monkeypatch.setattr(fused, "residuals", lambda *args: calls.append(args[0].device.type) or residuals(*args))
+    calls, residuals = [], residual_layers.residuals
+    monkeypatch.setattr(
+        residual_layers, "residuals", lambda *args: calls.append(args[0].device.type) or residuals(*args)
+    )
     found = gradients(blocks, x, d, "bf16")
     assert calls.count("cuda") == 1
-    monkeypatch.setattr(fused, "applies", lambda x: False)
+    monkeypatch.setattr(support, "applies", lambda x: False)
     plain, expected = (gradients(blocks, x, d, precision) for precision in ("bf16", "fp32"))
     # Rounding decides what is rectified near zero, so by how much is for cuDNN to say; of several blocks, which
     # leave more to chance, all in all.
@@ -292,7 +294,7 @@ def test_lenets_first_block(images, exact):
     x, d = channels_last(images, 1, 28, 28), channels_last(images, 20, 14, 14)
     expected = gradients(block, x, d, "fp32")
     own = deepcopy(block)
-    out = fused._first(fused._first_layer(x, own[0], pooled=True), x, own[0], own[1])
+    out = apply_first(first_layer(x, own[0], pooled=True), x, own[0], own[1])
     assert out.shape == (images, 24, 14, 14)
     assert not out[:, 20:].any()
     out.backward(torch.cat([d, torch.randn_like(d[:, :4])], 1).bfloat16())
@@ -313,7 +315,7 @@ def test_lenets_second_block(images, exact):
     expected = gradients(block, y, d, "fp32")
     own, wide = deepcopy(block), nn.functional.pad(y, (0, 0, 0, 0, 0, 14)).bfloat16()
     wide = wide.contiguous(memory_format=torch.channels_last).requires_grad_()
-    out = fused._Second.apply(wide, *fused._parts(own[0]))
+    out = lenet_layers._Second.apply(wide, *support.norm_arguments(own[0]))
     out.backward(d.bfloat16())
     assert not wide.grad[:, 50:].any()
     found = {name: parameter.grad for name, parameter in own.named_parameters()}
@@ -330,7 +332,7 @@ def test_lenets_second_convolution(images, exact):
     x, d = channels_last(images, 20, 14, 14), channels_last(images, 50, 14, 14)
     expected = gradients(layer, x, d, "fp32")
     wide = nn.functional.pad(x, (0, 0, 0, 0, 0, 4)).bfloat16().contiguous(memory_format=torch.channels_last)
-    out = fused._SecondConvolution.apply(wide.requires_grad_(), layer.weight)
+    out = lenet_layers._SecondConvolution.apply(wide.requires_grad_(), layer.weight)
     assert out.shape == (images, 64, 14, 14)
     assert not out[:, 50:].any()
     out.backward(nn.functional.pad(d, (0, 0, 0, 0, 0, 14)).to(out).contiguous(memory_format=torch.channels_last))
@@ -349,7 +351,7 @@ def test_units(rows, width, exact):
     x, d = (rounded(torch.randn(rows, count, device="cuda")) for count in (64, width))
     plain, expected = (gradients(layers, x, d, precision) for precision in ("bf16", "fp32"))
     own, narrow = deepcopy(layers), x.bfloat16().requires_grad_()
-    out = fused.units(narrow, own[0], own[1])
+    out = lenet_layers.units(narrow, own[0], own[1])
     out.backward(d.bfloat16())
     found = {name: parameter.grad for name, parameter in own.named_parameters()}
     found |= {"out": out, "x": narrow.grad} | {f"buffer {k}": v for k, v in own.named_buffers()}
@@ -381,7 +383,7 @@ def test_evaluation(name, shape, monkeypatch):
         x = channels_last(9, *shape)
         found = network(x)
         calls = []
-        monkeypatch.setattr(fused, "applies", lambda x: calls.append(1))
+        monkeypatch.setattr(support, "applies", lambda x: calls.append(1))
         plain = network(x)
         network.bf16 = False
         expected = network(x)
@@ -395,7 +397,7 @@ def test_evaluation(name, shape, monkeypatch):
 
 @on_gpu
 @pytest.mark.parametrize(("network", "shape"), [("lenet", (28, 28)), ("resnet32", (16, 16, 3))])
-def test_trials_in_bfloat16_are_the_same_bits_alone_again_and_in_company(network, shape):
+def test_trials_in_bfloat16_are_the_same_bits_alone_again_and_side_by_side(network, shape):
     rng = np.random.default_rng(0)
     x, sets = rng.integers(256, size=(128, *shape), dtype=np.uint8), rng.random((128, 4)) < 0.4
     sets[:, 0] = True
@@ -430,11 +432,11 @@ def test_views_are_those_of_tensor_operations(shape, flip, monkeypatch):
 
 
 @on_gpu
-def test_descent_is_that_of_torch():
+def test_sgd_is_that_of_torch():
     network = nn.Sequential(nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 3)).cuda()
     other = deepcopy(network)
     settings = {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.01}
-    ours = descent.FusedSGD(network.parameters(), **settings)
+    ours = sgd.FusedSGD(network.parameters(), **settings)
     theirs = torch.optim.SGD(other.parameters(), **settings)
     for _ in range(5):
         x = torch.randn(64, 1024, device="cuda")
@@ -466,8 +468,8 @@ def test_without_a_compiler_cudnn_does_the_work(monkeypatch):
 def test_residual_blocks_of_other_networks_stay_as_they_are():
     wide = basic(64, 128, 2)
     assert isinstance(wide, Residual)
-    assert not fused.fit(wide.modules())
-    assert fused.fit(basic(16, 32, 2).modules())
-    assert not fused.fit(basic(16, 32, 2).eval().modules())
+    assert not support.supports(wide.modules())
+    assert support.supports(basic(16, 32, 2).modules())
+    assert not support.supports(basic(16, 32, 2).eval().modules())
     with torch.no_grad():
-        assert fused.fit(basic(16, 32, 2).eval().modules())
+        assert support.supports(basic(16, 32, 2).eval().modules())

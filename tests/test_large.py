@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import oneof
-from conftest import MEMBERS, every_method
-from oneof.train.loop import Paused
+from conftest import MEMBERS, every_method, fit_with
+from oneof.train import Paused
 from oneof.train.rows import HostRows, Scaler
 
 
@@ -75,7 +75,7 @@ def test_a_paused_fit_on_disk_goes_on_with_rows_in_memory(on_disk, tmp_path):
     whole = oneof.PRODEN(**settings).fit(x, candidates)
     path = tmp_path / "fit.ckpt"
     with pytest.raises(Paused):
-        oneof.PRODEN(**settings, checkpoint=path)._fit(on_disk("paused", x), candidates, pause=lambda: True)
+        fit_with(oneof.PRODEN(**settings, checkpoint=path), on_disk("paused", x), candidates, pause=lambda: True)
     resumed = oneof.PRODEN(**settings, checkpoint=path).fit(x, candidates)
     assert np.array_equal(whole.predict_proba(x), resumed.predict_proba(x))
 
@@ -108,8 +108,8 @@ def test_the_scaler_takes_weighted_moments_block_by_block(shape, monkeypatch):
     centred = x[rows] - mean.reshape(1, -1, *[1] * (len(shape) - 2))
     std = np.sqrt(np.average(centred**2, axis=axes, weights=full))
     for block in (7, 1000):
-        monkeypatch.setattr("oneof.estimator.features._TABLE_BLOCK", block)
-        monkeypatch.setattr("oneof.estimator.features._IMAGE_BLOCK", block)
+        monkeypatch.setattr("oneof.train.rows._TABLE_BLOCK", block)
+        monkeypatch.setattr("oneof.train.rows._IMAGE_BLOCK", block)
         scaler = Scaler.fit(x, rows, weight)
         assert np.allclose(scaler.mean.numpy().ravel(), mean, rtol=1e-12)
         assert np.allclose(scaler.std.numpy().ravel(), std, rtol=1e-12)

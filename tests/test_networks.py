@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from oneof.nn import networks
-from oneof.train.runtime import uncompiled
+from oneof.train.runtime import eager
 
 
 def parameters(network):
@@ -137,7 +137,7 @@ def test_every_network_is_compiled_when_asked_for(monkeypatch):
             body = nn.Sequential(nn.Linear(4, hidden), nn.ReLU())
             network = networks.Network(body, nn.Linear(hidden, 2), compiled=True)
             torch.testing.assert_close(network(x), network.head(body(x)))
-            with uncompiled(True):
+            with eager(True):
                 network(x[:2])
     finally:
         networks.compiled_call.cache_clear()

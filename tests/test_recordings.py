@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof.train.loop import TrainingRun, run
+from oneof.train.loop import TrainingRun, run_epochs
 from oneof.train.parallel import graphs
 from oneof.train.runtime import seed_for, seeded
 
@@ -23,27 +23,27 @@ class EmulatedGraph:
 
     def __init__(self, recording, compute):
         self.compute = compute
-        self.courses = [c for c, _ in recording._seen] if hasattr(recording, "_seen") else [recording._course]
-        self.recorded = [self.state(course) for course in self.courses]
+        self.runs = [c for c, _ in recording._seen] if hasattr(recording, "_seen") else [recording._run]
+        self.recorded = [self.state(run) for run in self.runs]
 
     @staticmethod
-    def state(course):
-        return dict(vars(course.method)), course.of_epoch, [group["lr"] for group in course.optimizer.param_groups]
+    def state(run):
+        return dict(vars(run.method)), run.of_epoch, [group["lr"] for group in run.optimizer.param_groups]
 
     @staticmethod
-    def set(course, state):
-        attributes, course.of_epoch, rates = state
-        vars(course.method).update(attributes)
-        for group, rate in zip(course.optimizer.param_groups, rates, strict=True):
+    def set(run, state):
+        attributes, run.of_epoch, rates = state
+        vars(run.method).update(attributes)
+        for group, rate in zip(run.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
 
     def replay(self):
-        present = [self.state(course) for course in self.courses]
-        for course, state in zip(self.courses, self.recorded, strict=True):
-            self.set(course, state)
+        present = [self.state(run) for run in self.runs]
+        for run, state in zip(self.runs, self.recorded, strict=True):
+            self.set(run, state)
         self.compute()
-        for course, state in zip(self.courses, present, strict=True):
-            self.set(course, state)
+        for run, state in zip(self.runs, present, strict=True):
+            self.set(run, state)
 
     def reset(self):
         self.compute = None
@@ -87,10 +87,10 @@ def rows(count=80):
 
 
 def fit_recorded(model, given, **hooks):
-    trial = model._prepare(**given, **hooks)
+    trial = model.prepare(**given, **hooks)
     with seeded(seed_for(trial.setup.seed, "noise"), torch.device("cpu")):
-        run(graphs.RecordedRun(trial))
-    return model._finish(trial)
+        run_epochs(graphs.RecordedRun(trial))
+    return model.finish(trial)
 
 
 def assert_same(model, twin):
@@ -171,15 +171,15 @@ def test_epochs_of_few_steps_are_recorded_when_the_next_is_alike(schedule, count
 
 
 @every_method
-def test_trials_of_a_convoy_end_as_alone(method, recordings):
+def test_trials_side_by_side_end_as_alone(method, recordings):
     """With other seeds, rates, numbers of epochs and warm-ups, and noise."""
     models = [made(method, views="jitter+jitter", lr=0.01 * (i + 1), epochs=3 + 2 * i) for i in range(3)]
     for i, model in enumerate(models):
         model.set_params(random_state=i, **{"warm_up": i + 1} if hasattr(model, "warm_up") else {})
     twins = [clone(model).fit(**rows()) for model in models]
-    trials = [model._prepare(**rows()) for model in models]
+    trials = [model.prepare(**rows()) for model in models]
     generators = [torch.Generator().manual_seed(seed_for(trial.setup.seed, "noise")) for trial in trials]
-    run(graphs.ConcurrentTrials([TrainingRun(trial) for trial in trials], generators))
+    run_epochs(graphs.ConcurrentTrials([TrainingRun(trial) for trial in trials], generators))
     for trial, twin in zip(trials, twins, strict=True):
-        assert_same(trial.method._finish(trial), twin)
+        assert_same(trial.method.finish(trial), twin)
     assert "RecordedSteps" in recordings

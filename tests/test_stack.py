@@ -10,12 +10,12 @@ from sklearn.base import clone
 from torch import nn
 
 import oneof
-from conftest import MEMBERS, every_method
+from conftest import MEMBERS, every_method, fit_with
 from oneof.estimator.fields import hyperparameters
 from oneof.io import tensors as tensor_file
-from oneof.train.loop import Paused
+from oneof.train import Paused
 from oneof.train.parallel import grouping as together
-from oneof.train.parallel.stack import Stack
+from oneof.train.parallel.stack import StackedTrials
 
 # Whole vectors of the processor in every batch: what fills none is computed by other code, with other last bits.
 ROWS, FEATURES, CLASSES = 88, 16, 4
@@ -89,15 +89,15 @@ def assert_same_bits(first, second):
 
 
 @pytest.fixture
-def courses(monkeypatch):
-    """Write down every course that is run: its kind and its number of trials."""
-    seen, run = [], together.run
+def runs(monkeypatch):
+    """Write down every training run: its kind and its number of trials."""
+    seen, run = [], together.run_epochs
 
-    def watched_run(course):
-        seen.append((type(course).__name__, len(course.trials)))
-        run(course)
+    def watched_run(training):
+        seen.append((type(training).__name__, len(training.trials)))
+        run(training)
 
-    monkeypatch.setattr(together, "run", watched_run)
+    monkeypatch.setattr(together, "run_epochs", watched_run)
     return seen
 
 
@@ -106,7 +106,7 @@ def courses(monkeypatch):
 
 @pytest.mark.parametrize("network", ["linear", "mlp"])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_each_trial_ends_as_alone(name, network, courses, tmp_path):
+def test_each_trial_ends_as_alone(name, network, runs, tmp_path):
     """Weights, tables, history, momentum and random streams, in float64."""
     method, settings = VARIANTS[name]
     models, given = trials(method, network=network, precision="fp64", **settings)
@@ -115,7 +115,7 @@ def test_each_trial_ends_as_alone(name, network, courses, tmp_path):
         model.set_params(checkpoint=tmp_path / f"together {i}")
         twin.set_params(checkpoint=tmp_path / f"alone {i}").fit(**given[i])
     fitted = oneof.fit_together(models, given)
-    assert courses == [("Stack", 4)]
+    assert runs == [("StackedTrials", 4)]
     for i, (model, twin) in enumerate(zip(models, twins, strict=True)):
         assert fitted[i] is model
         assert_close(model, twin)
@@ -149,7 +149,7 @@ def test_trials_of_one_seed_read_their_rows_once(name, network, monkeypatch):
         models[i].set_params(random_state=seed, patience=1 if i == 0 else None)
         given[i] = arguments(seed)
     models[0].set_params(lr=1e-40)
-    seen, make = set(), Stack.batch
+    seen, make = set(), StackedTrials.batch
 
     def batch(stack, index):
         made = make(stack, index)
@@ -157,7 +157,7 @@ def test_trials_of_one_seed_read_their_rows_once(name, network, monkeypatch):
         assert len(made.x) == len(index)
         return made
 
-    monkeypatch.setattr(Stack, "batch", batch)
+    monkeypatch.setattr(StackedTrials, "batch", batch)
     twins = alone(models, given)
     for model, twin in zip(oneof.fit_together(models, given), twins, strict=True):
         assert_close(model, twin)
@@ -170,7 +170,7 @@ def fit_some(models, given, numbers, **settings):
 
 
 @every_method
-def test_company_and_order_change_no_bit(method, courses):
+def test_other_trials_and_their_order_change_no_bit(method, runs):
     """In float32: a stack of one, of three and of twelve, where every other trial has the same seed and rows."""
     models, given = trials(method, 12, network="mlp", epochs=2)
     for i, model in enumerate(models):
@@ -180,7 +180,7 @@ def test_company_and_order_change_no_bit(method, courses):
     for numbers in ([5], [7, 5, 2], range(11, -1, -1)):
         for i, model in zip(numbers, fit_some(models, given, numbers), strict=True):
             assert_same_bits(model, reference[i])
-    assert courses == [("Stack", 12), ("Stack", 1), ("Stack", 3), ("Stack", 12)]
+    assert runs == [("StackedTrials", 12), ("StackedTrials", 1), ("StackedTrials", 3), ("StackedTrials", 12)]
 
 
 @pytest.mark.parametrize("name", ["idgp", "pico", "valen"])
@@ -205,7 +205,7 @@ def test_a_stack_takes_the_threads_of_its_models_and_gives_them_back():
 
 @pytest.mark.parametrize("owners", [(0, 0, 0), (0, 1, 0)])
 @pytest.mark.parametrize("name", ["idgp", "valen"])
-def test_trials_on_the_same_rows_end_as_alone(name, owners, courses):
+def test_trials_on_the_same_rows_end_as_alone(name, owners, runs):
     """Such rows are kept once; sets that differ on the same rows are another table."""
     models, given = trials(MEMBERS[name], 3, network="linear", precision="fp64")
     given = [given[i] for i in owners]
@@ -214,7 +214,7 @@ def test_trials_on_the_same_rows_end_as_alone(name, owners, courses):
     given.append(other_sets)
     references = alone(models, given)
     oneof.fit_together(models, given)
-    assert courses == [("Stack", 4)]
+    assert runs == [("StackedTrials", 4)]
     for model, reference in zip(models, references, strict=True):
         assert_close(model, reference)
 
@@ -255,14 +255,14 @@ def test_bf16_is_as_near_to_alone_as_its_digits():
 
 
 @pytest.mark.parametrize("name", ["idgp", "plcr"])
-def test_trials_stop_each_for_itself_and_keep_their_own_best_weights(name, courses):
+def test_trials_stop_each_for_itself_and_keep_their_own_best_weights(name, runs):
     models, given = trials(MEMBERS[name], 6, network="linear", precision="fp64", epochs=25)
     for i, model in enumerate(models):
         model.set_params(patience=[1, 3, 5, 7, None, 2][i])
     references = alone(models, given)
     for model, other in zip(oneof.fit_together(models, given), references, strict=True):
         assert_close(model, other)
-    assert courses == [("Stack", 6)]
+    assert runs == [("StackedTrials", 6)]
     lengths = [len(model.history_["loss"]) for model in models]
     assert lengths[4] == max(lengths) == 25
     assert len(set(lengths)) >= 4
@@ -270,7 +270,7 @@ def test_trials_stop_each_for_itself_and_keep_their_own_best_weights(name, cours
     assert any(epoch < length - 1 for epoch, length in zip(best, lengths, strict=True))
 
 
-def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
+def test_rows_that_are_only_watched_are_judged_each_by_its_own(runs):
     """As an experiment does it: validation and test rows of every trial, after every epoch."""
     models, given = trials(oneof.CC, 3, network="linear", precision="fp64", validation_fraction=0.0)
     seen = {"together": [[], [], []], "alone": [[], [], []]}
@@ -278,7 +278,7 @@ def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
     def watching(kind, i):
         other = arguments(200 + i, rows=12)
 
-        def judge(probabilities):
+        def metrics(probabilities):
             seen[kind][i].append(probabilities.reshape(probabilities.shape[-2:]))
             certainty = probabilities.max(-1)
             return {"rows": certainty.sum(-1) / certainty.mean(-1), "certainty": certainty.mean(-1)}
@@ -287,19 +287,19 @@ def test_rows_that_are_only_watched_are_judged_each_by_its_own(courses):
             "X_val": other["X"][:5],
             "y_val": other["y"][:5],
             "X_watched": other["X"][5:],
-            "judge": judge,
+            "metrics": metrics,
         }
 
-    references = [clone(model)._fit(**watching("alone", i)) for i, model in enumerate(models)]
+    references = [fit_with(clone(model), **watching("alone", i)) for i, model in enumerate(models)]
     oneof.fit_together(models, [watching("together", i) for i in range(3)])
-    assert courses == [("Stack", 3)]
+    assert runs == [("StackedTrials", 3)]
     np.testing.assert_allclose(seen["together"], seen["alone"], atol=1e-8)
     for model, reference in zip(models, references, strict=True):
         assert model.history_["rows"] == pytest.approx([12.0] * 4)
         assert_close(model, reference)
 
 
-def test_trials_of_one_judge_are_judged_at_once(courses):
+def test_trials_of_one_judge_are_judged_at_once(runs):
     """Two share a judge and one has its own; each ends with the numbers that it has alone."""
     models, given = trials(oneof.CC, 3, network="linear", precision="fp64", validation_fraction=0.0)
     other = arguments(200, rows=12)
@@ -309,16 +309,17 @@ def test_trials_of_one_judge_are_judged_at_once(courses):
         def __init__(self, label):
             self.label = label
 
-        def judge(self, probabilities):
+        def metrics(self, probabilities):
             shapes.append(probabilities.shape)
             return {"share": probabilities[..., self.label].mean(-1)}
 
     shared, own = Judge(0), Judge(1)
     watching = [
-        one | {"X_val": other["X"][:5], "y_val": other["y"][:5], "X_watched": other["X"][5:], "judge": by.judge}
+        one
+        | {"X_val": other["X"][:5], "y_val": other["y"][:5], "X_watched": other["X"][5:], "metrics": by.metrics}
         for one, by in zip(given, (shared, own, shared), strict=True)
     ]
-    references = [clone(model)._fit(**one) for model, one in zip(models, watching, strict=True)]
+    references = [fit_with(clone(model), **one) for model, one in zip(models, watching, strict=True)]
     del shapes[:]
     oneof.fit_together(models, watching)
     k = len(models[0].classes_)
@@ -334,7 +335,7 @@ def test_trials_of_one_judge_are_judged_at_once(courses):
 def pause_after(models, given, epochs):
     """Train together for some epochs, then write checkpoints and stop."""
     stops = iter([False] * (epochs - 1) + [True])
-    prepared = [model._prepare(**one) for model, one in zip(models, given, strict=True)]
+    prepared = [model.prepare(**one) for model, one in zip(models, given, strict=True)]
     prepared[0].pause = stops.__next__
     with pytest.raises(Paused):
         together.train_together(prepared)
@@ -342,28 +343,30 @@ def pause_after(models, given, epochs):
 
 
 @every_method
-def test_a_paused_stack_goes_on_in_other_company_or_alone(method, courses, tmp_path):
+def test_a_paused_stack_goes_on_with_other_trials_or_alone(method, runs, tmp_path):
     models, given = trials(method, 5, network="linear", precision="fp64")
     references = alone(models, given)
     paths = [tmp_path / str(i) for i in range(5)]
     for model, path in zip(models, paths, strict=True):
         model.set_params(checkpoint=path)
     pause_after(models[:4], given[:4], 2)
-    courses.clear()
+    runs.clear()
     fresh = [clone(model) for model in models]
     oneof.fit_together(fresh[:1], given[:1])
     fresh[1].fit(**given[1])
     oneof.fit_together([fresh[4], fresh[3], fresh[2]], [given[4], given[3], given[2]])
-    assert courses == [("Stack", 1), ("Stack", 1), ("Stack", 2)]
+    assert runs == [("StackedTrials", 1), ("StackedTrials", 1), ("StackedTrials", 2)]
     for model, reference in zip(fresh, references, strict=True):
         assert_close(model, reference)
 
 
-@pytest.mark.parametrize(("queue_size", "kinds"), [(1000, [("Stack", 2)]), (20_000, [("TrainingRun", 1)] * 2)])
-def test_a_large_queue_is_passed_over_by_one_trial_at_a_time(queue_size, kinds, courses):
+@pytest.mark.parametrize(
+    ("queue_size", "kinds"), [(1000, [("StackedTrials", 2)]), (20_000, [("TrainingRun", 1)] * 2)]
+)
+def test_a_large_queue_is_passed_over_by_one_trial_at_a_time(queue_size, kinds, runs):
     models, given = trials(oneof.PiCO, 2, network="linear", views="plain+jitter", queue_size=queue_size, epochs=1)
     oneof.fit_together(models, given)
-    assert courses == kinds
+    assert runs == kinds
 
 
 def test_a_pause_changes_no_bit_of_a_stack(tmp_path):
@@ -372,7 +375,7 @@ def test_a_pause_changes_no_bit_of_a_stack(tmp_path):
     for i, model in enumerate(models):
         model.set_params(checkpoint=tmp_path / str(i))
     for epochs in (1, 2):  # twice: the first checkpoint is continued and written again
-        prepared = [clone(model)._prepare(**one) for model, one in zip(models, given, strict=True)]
+        prepared = [clone(model).prepare(**one) for model, one in zip(models, given, strict=True)]
         prepared[-1].pause = lambda trial=prepared[-1], stop=epochs: trial.state.epoch == stop
         with pytest.raises(Paused):
             together.train_together(prepared)
@@ -384,7 +387,7 @@ def test_a_pause_changes_no_bit_of_a_stack(tmp_path):
         assert_same_bits(model, reference)
 
 
-def test_checkpoints_at_different_epochs_are_continued_side_by_side(courses, tmp_path):
+def test_checkpoints_at_different_epochs_are_continued_side_by_side(runs, tmp_path):
     models, given = trials(oneof.VALEN, 6, network="linear", precision="fp64", patience=3)
     references = alone(models, given)
     for i, model in enumerate(models):
@@ -393,10 +396,10 @@ def test_checkpoints_at_different_epochs_are_continued_side_by_side(courses, tmp
     pause_after(copies[:2], given[:2], 1)
     pause_after(copies[2:4], given[2:4], 3)
     copies[4].fit(**given[4])  # finished
-    courses.clear()
+    runs.clear()
     for model, reference in zip(oneof.fit_together(models, given), references, strict=True):
         assert_close(model, reference)
-    assert courses == [("Stack", 2), ("Stack", 2), ("TrainingRun", 1), ("Stack", 1)]
+    assert runs == [("StackedTrials", 2), ("StackedTrials", 2), ("TrainingRun", 1), ("StackedTrials", 1)]
 
 
 # --- what cannot be stacked -------------------------------------------------------------------------------
@@ -417,7 +420,7 @@ class Biasless(oneof.CC):
         self.network_.head = nn.Linear(FEATURES, CLASSES, bias=False, dtype=data.dtype)
 
 
-def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(courses):
+def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(runs):
     settings = SETTINGS | {"precision": "fp64", "epochs": 2}
     images = arguments(8)
     images["X"] = np.random.default_rng(0).random((ROWS, 8, 8))
@@ -437,9 +440,9 @@ def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(courses):
     models, given = map(list, zip(*pairs, strict=True))
     references = alone(models, given)
     fitted = oneof.fit_together(models, given)
-    assert courses == [
-        ("Stack", 3), ("TrainingRun", 1), ("TrainingRun", 1), ("Stack", 1), ("Stack", 1), ("TrainingRun", 1), ("TrainingRun", 1),
-        ("Stack", 1), ("TrainingRun", 1),
+    assert runs == [
+        ("StackedTrials", 3), ("TrainingRun", 1), ("TrainingRun", 1), ("StackedTrials", 1), ("StackedTrials", 1), ("TrainingRun", 1), ("TrainingRun", 1),
+        ("StackedTrials", 1), ("TrainingRun", 1),
     ]  # fmt: skip
     for i, (model, reference) in enumerate(zip(fitted, references, strict=True)):
         assert model is models[i]
@@ -449,7 +452,7 @@ def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(courses):
         assert model.history_["loss"] == pytest.approx(reference.history_["loss"], rel=1e-8)
 
 
-def test_models_that_were_fitted_before_are_fitted_anew(courses):
+def test_models_that_were_fitted_before_are_fitted_anew(runs):
     """Tables of an earlier fit, under other settings and with other rows, are in nobody's way."""
     models, given = trials(oneof.IDGP, 3, network="linear", precision="fp64", objective="released")
     references = alone(models, given)
@@ -459,7 +462,7 @@ def test_models_that_were_fitted_before_are_fitted_anew(courses):
     for model, reference in zip(oneof.fit_together(models, given), references, strict=True):
         np.testing.assert_allclose(model.label_distributions_, reference.label_distributions_, atol=1e-8)
         np.testing.assert_allclose(model.w_, reference.w_, atol=1e-8)
-    assert sum(number for _, number in courses) == 3
+    assert sum(number for _, number in runs) == 3
 
 
 # --- hostile input ----------------------------------------------------------------------------------------
@@ -500,13 +503,13 @@ def test_one_checkpoint_file_for_two_models_is_refused(tmp_path):
         ({"lr": -1.0}, "lr of"),
     ],
 )
-def test_an_error_in_the_last_is_told_before_the_first_is_trained(change, message, courses):
+def test_an_error_in_the_last_is_told_before_the_first_is_trained(change, message, runs):
     models, given = trials(oneof.CC, 3)
     models[2].set_params(lr=change.get("lr", 0.1))
     given[2] |= {name: value for name, value in change.items() if name != "lr"}
     with pytest.raises(ValueError, match=message):
         oneof.fit_together(models, given)
-    assert courses == []
+    assert runs == []
 
 
 # --- methods do not know ----------------------------------------------------------------------------------

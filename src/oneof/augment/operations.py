@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from oneof.kernels import image_views as image_kernels
+from oneof.acceleration import faster
 
 
 def to_bytes(x: Tensor) -> Tensor:
@@ -33,8 +33,9 @@ def reframe(
 
     See `flip` and `crop`. A hole (row, column, half) is black and reaches ``half`` pixels from its centre.
     """
-    if image_kernels.apply_to(x):
-        return image_kernels.reframe(x, mirrored, top, left, hole)
+    if (kernel := faster("reframe", x)) is not None:
+        reframed: Tensor = kernel(x, mirrored, top, left, hole)
+        return reframed
     x = crop(x if mirrored is None else flip(x, mirrored), top, left)
     if hole is None:
         return x

@@ -5,8 +5,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from oneof.acceleration import faster
 from oneof.augment import operations as ops
-from oneof.kernels import image_views as image_kernels
 
 # Every operation and the magnitude with which it does nothing. Inverting is solarizing from level 0 on.
 OPERATIONS: dict[str, float] = {
@@ -99,8 +99,9 @@ def operate(x: Tensor, operations: Tensor, magnitudes: Tensor, fill: int) -> Ten
 
     ``fill`` is what transforms leave bare.
     """
-    if image_kernels.apply_to(x):
-        return image_kernels.operate(x, operations, magnitudes, fill)
+    if (kernel := faster("operate", x)) is not None:
+        changed: Tensor = kernel(x, operations, magnitudes, fill)
+        return changed
     for operation, magnitude in zip(operations.unbind(1), magnitudes.unbind(1), strict=True):
         x = _operate_once(x, operation, magnitude, fill)
     return x

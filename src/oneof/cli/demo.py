@@ -22,6 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.utils.parallel import Parallel, delayed
 
+from oneof import train as training
 from oneof.data.corrupt import instance_dependent
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.files import replacing
@@ -252,7 +253,7 @@ def train(contender: Contender, problem: Problem, seed: int, epochs: int | None)
             curve.append((done, float((estimator.predict(problem.x_test) == problem.y_test).mean())))
 
     labels = problem.y_train if contender.sees_truth else problem.candidates
-    estimator._fit(problem.x_train, labels, on_epoch=on_epoch)
+    estimator.finish(training.train(estimator.prepare(problem.x_train, labels, on_epoch=on_epoch)))
     resolved = float((estimator.transduction_ == problem.y_train).mean())
     return Run(curve, None if contender.sees_truth else resolved, estimator.label_distributions_)
 

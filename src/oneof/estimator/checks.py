@@ -1,15 +1,12 @@
 """What a fit refuses or warns of before it begins: settings that do not fit the method, each other or the rows."""
 
 import warnings
-from typing import TYPE_CHECKING
 
+from oneof.estimator.method_base import MethodBase
 from oneof.train.rows import Array
 
-if TYPE_CHECKING:
-    from oneof.estimator.classifier import PartialLabelClassifier
 
-
-def check_warm_up(method: "PartialLabelClassifier") -> None:
+def check_warm_up(method: MethodBase) -> None:
     """Warn of a training that ends before the method's own objective begins."""
     warm_up = getattr(method, "warm_up", 0)
     if warm_up >= method.epochs:
@@ -20,7 +17,7 @@ def check_warm_up(method: "PartialLabelClassifier") -> None:
         )
 
 
-def check_views(method: "PartialLabelClassifier") -> None:
+def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):
         from oneof.methods import METHODS

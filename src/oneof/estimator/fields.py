@@ -2,10 +2,38 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from enum import Flag, auto
 from numbers import Integral, Real
 from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
+
+
+class Role(Flag):
+    """What a field means beyond its value."""
+
+    NONE = 0
+    TRACELESS = auto()
+    VARIES_IN_STACK = auto()
+    VECTOR_IN_STACK = auto()
+    NOT_SAVED = auto()
+    NOT_IN_PLANS = auto()
+
+
+_ROLES = {
+    "verbose": Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    "checkpoint": Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    "device": Role.TRACELESS | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    "threads": Role.TRACELESS,
+    "random_state": Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    "patience": Role.VARIES_IN_STACK,
+    **dict.fromkeys(("lr", "weight_decay", "lr_g", "weight_decay_g"), Role.VARIES_IN_STACK | Role.VECTOR_IN_STACK),
+}
+
+
+def names_with(cls: Any, role: Role) -> list[str]:
+    """List the fields that have a role."""
+    return [each.name for each in fields(cls) if role in _ROLES.get(each.name, Role.NONE)]
 
 
 def setting(default: Any, expected: str, accepts: Callable[[Any], bool]) -> Any:

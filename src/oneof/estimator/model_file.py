@@ -2,24 +2,22 @@
 
 from dataclasses import fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from oneof.estimator.method_base import MethodBase
 from oneof.io import tensors as tensor_file
 from oneof.nn import networks
 from oneof.train.batch import Data
 from oneof.train.rows import Scaler
 
-if TYPE_CHECKING:
-    from oneof.estimator.classifier import PartialLabelClassifier
-
 _OWN_NETWORK = {"own": True}  # stands for a factory, which a file cannot hold
 _NOT_SAVED = ("checkpoint", "random_state", "device", "verbose")
 
 
-def save_model(model: "PartialLabelClassifier", path: str | PathLike[str]) -> None:
+def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
     """Write a fitted model."""
     parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in _NOT_SAVED}
     if not isinstance(model.network, str):
@@ -44,7 +42,7 @@ def save_model(model: "PartialLabelClassifier", path: str | PathLike[str]) -> No
 
 def load_model(
     path: str | PathLike[str], network: networks.Factory | None = None, device: str = "auto"
-) -> "PartialLabelClassifier":
+) -> MethodBase:
     """Read a fitted model that ``model.save(path)`` wrote.
 
     Parameters
@@ -76,7 +74,7 @@ def load_model(
     return model
 
 
-def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> "PartialLabelClassifier":
+def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> MethodBase:
     """Make the estimator with all that the header tells."""
     from oneof.methods import METHODS
 
@@ -101,7 +99,7 @@ def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> "Pa
     return model
 
 
-def _placeholder(model: "PartialLabelClassifier") -> Data:
+def _placeholder(model: MethodBase) -> Data:
     """Rows of the right shape that take no memory, to make networks and tables that are then filled."""
     rows, shape = model.training_rows_, model.input_shape_ or (model.n_features_in_,)
     dtype = torch.float64 if model.precision == "fp64" else torch.float32

@@ -3,11 +3,25 @@
 from copy import deepcopy
 from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from oneof.train.rows import Scaler
 
 
 class Learned:
     """Finds every tensor and module among the attributes, so that no method has to list its own."""
+
+    # What a fit sets, apart from the networks and tables of its method.
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    input_shape_: tuple[int, ...] | None  # of images; None for a table
+    scaler_: Scaler
+    training_rows_: int
+    history_: dict[str, list[float]]
+    label_distributions_: NDArray[Any]
+    transduction_: NDArray[Any]
 
     def modules(self) -> list[nn.Module]:
         """Return every network that `start` made."""

@@ -29,9 +29,9 @@ def fit_together(
         The models, each fitted as if alone.
     """
     _check_models(models, arguments)
-    trials = [model._prepare(**given) for model, given in zip(models, arguments, strict=True)]
+    trials = [model.prepare(**given) for model, given in zip(models, arguments, strict=True)]
     train_together(trials)
-    return [trial.method._finish(trial) for trial in trials]
+    return [model.finish(trial) for model, trial in zip(models, trials, strict=True)]
 
 
 def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]) -> None:

@@ -2,16 +2,14 @@
 
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-
-if TYPE_CHECKING:
-    from oneof.train.loop import State
 
 _PLAIN_LINES = 10
 
@@ -42,7 +40,7 @@ class Display:
         print(line, file=sys.stderr, flush=True)
 
 
-class Progress(Display):
+class EpochProgress(Display):
     """Epoch, loss, validation score and time left, on standard error; nothing when not ``shown``."""
 
     def __init__(self, name: str, epochs: int, shown: bool) -> None:
@@ -51,15 +49,15 @@ class Progress(Display):
         what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
         super().__init__(name, epochs, shown, what, BarColumn(), details, TimeRemainingColumn(), text="")
 
-    def update(self, state: "State", finished: bool) -> None:
+    def update(self, epoch: int, history: Mapping[str, Sequence[float]], finished: bool) -> None:
         """Show that an epoch is done."""
         if not self._shown:
             return
-        text = f"epoch {state.epoch}/{self.epochs}" + "".join(
-            f"  {name.replace('_', ' ')} {values[-1]:.4f}" for name, values in state.history.items()
+        text = f"epoch {epoch}/{self.epochs}" + "".join(
+            f"  {name.replace('_', ' ')} {values[-1]:.4f}" for name, values in history.items()
         )
         if self._bar is not None:
-            self._bar.update(self._task, completed=state.epoch, text=text)
-        elif finished or state.epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
+            self._bar.update(self._task, completed=epoch, text=text)
+        elif finished or epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
             spent = time.monotonic() - self._begun
             self._say(f"{self.name}  {text}  {spent:.0f} s")

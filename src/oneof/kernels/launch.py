@@ -1,7 +1,7 @@
 """Compiles the kernels of ``cuda/`` and launches them; torch brings the compiler.
 
 What a network needs is compiled on all cores before its first use. To know which kernels these are, a copy of it
-is needed on the CPU with two images, where launches are only noted.
+makes a dry run on the CPU with two images, where launches are only noted.
 """
 
 import os
@@ -49,7 +49,7 @@ def launch(
     kernel: str, blocks: int | tuple[int, int], first: Tensor, *rest: Tensor | int | float, threads: int = THREADS
 ) -> None:
     """Launch a kernel, ``"file: name"``, on the current stream of the first argument's device."""
-    if not first.is_cuda:  # a rehearsal
+    if not first.is_cuda:  # a dry run
         _noted.add(kernel)
         return
     _wake_driver(first.device)
@@ -60,7 +60,7 @@ def launch(
 
 @cache
 def processors(device: torch.device) -> int:
-    """Return how many processors a GPU has; a rehearsal does with one."""
+    """Return how many processors a GPU has; a dry run needs only one."""
     return 1 if device.type == "cpu" else int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 

@@ -33,7 +33,7 @@ class FusedSGD(torch.optim.SGD):
         numbers = (float(group[name]) for name in ("lr", "momentum", "weight_decay"))
         quads = parameter.numel() // 4
         blocks = min(-(-quads // THREADS), 8 * processors(parameter.device))
-        launch("descent: descend", blocks, parameter, gradient, state["momentum_buffer"], *numbers, quads)
+        launch("sgd: descend", blocks, parameter, gradient, state["momentum_buffer"], *numbers, quads)
 
 
 def _is_large(parameter: Tensor) -> bool:

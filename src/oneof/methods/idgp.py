@@ -270,7 +270,7 @@ class IDGP(PartialLabelClassifier):
 
         With ``objective="released"`` g estimates membership instead: how likely the label is to be a candidate.
         """
-        return self._evaluate(self._distractor_proba, self._check_rows(X))
+        return self.evaluate(self._distractor_proba, X)
 
     def _distractor_proba(self, x: Tensor) -> Tensor:
         v = self.distractor_network_(x)

@@ -99,4 +99,4 @@ class Membership(PartialLabelClassifier):
 
     def membership_proba(self, X: Any) -> NDArray[Any]:
         """Return mu (n, K): how likely each label is to be a candidate of this row, true or not."""
-        return self._evaluate(lambda x: self.membership_network_(x).sigmoid(), self._check_rows(X))
+        return self.evaluate(lambda x: self.membership_network_(x).sigmoid(), X)

@@ -5,12 +5,11 @@ what is left: these averages are the features. Convolutions start from normal(0,
 """
 
 from collections.abc import Callable
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from torch import Tensor, nn
 
-from oneof.kernels import layers as fused
-from oneof.kernels.launch import prepare
+from oneof.acceleration import faster
 
 Block = Callable[[int, int, int], nn.Module]  # (inputs, outputs, stride) -> module
 
@@ -24,57 +23,42 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the rectified sum."""
-        if fused.applies(x) and _has_kernels(self):
-            return fused.residuals(x, [(self.main, self.shortcut)])
-        out: Tensor = (self.main(x) + self.shortcut(x)).relu_()
+        if (fused := faster("residual block", x, self)) is not None:
+            out: Tensor = fused(x)
+            return out
+        out = (self.main(x) + self.shortcut(x)).relu_()
         return out
 
 
-def _has_kernels(layer: nn.Module) -> bool:
-    """Tell whether a layer is a block of two convolutions that there are kernels for."""
-    return isinstance(layer, Residual) and len(layer.main) == 5 and fused.fit(layer.modules())
-
-
 class Stages(nn.Sequential):
-    """Layers one after the other; where there are kernels, as few passes over memory as these need."""
+    """Layers one after the other; as many of the first as can be are computed in few passes over memory."""
 
     def is_fused(self, x: Tensor) -> bool:
-        """Tell whether there are kernels for all layers."""
-        return fused.applies(x) and fused.fit(self.modules())
+        """Tell whether all layers are computed in fewer passes than they are written in."""
+        return faster("all stages", x, self) is not None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         layers = list(self)
-        if self.is_fused(x):
-            prepare(self, x)
-        if fused.applies(x):
-            x, layers = self._fused(x, layers)
+        if (fused := faster("first stages", x, self)) is not None:
+            x, layers = fused(x)
         for layer in layers:
             x = layer(x)
         return x
-
-    def _fused(self, x: Tensor, layers: list[nn.Module]) -> tuple[Tensor, list[nn.Module]]:
-        """Return the output of a first convolution and the residual blocks behind it, and what layers are left."""
-        stem = layers[:3]
-        if all(map(isinstance, stem, (nn.Conv2d, nn.BatchNorm2d, nn.ReLU))) and fused.fit(stem):
-            x, layers = fused.rectified(x, stem[0], stem[1]), layers[3:]
-        blocks = [(layer.main, layer.shortcut) for layer in takewhile(_has_kernels, layers)]
-        return (fused.residuals(x, blocks) if blocks else x), layers[len(blocks) :]
 
 
 class LeNetBody(nn.Sequential):
     """Two blocks of convolution, normalisation, pooling and activation, then normalised, rectified units."""
 
     def is_fused(self, x: Tensor) -> bool:
-        """Tell whether there are kernels for all layers."""
-        return fused.is_lenet(x, list(self))
+        """Tell whether all layers are computed in fewer passes than they are written in."""
+        return faster("lenet", x, self) is not None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
-        if self.is_fused(x):
-            prepare(self, x)
-            first, norm_first, _, _, second, norm_second, _, _, _, linear, norm, _ = self
-            return fused.units(fused.lenet_features(x, first, norm_first, second, norm_second), linear, norm)
+        if (fused := faster("lenet", x, self)) is not None:
+            out: Tensor = fused(x)
+            return out
         for layer in self:
             x = layer(x)
         return x

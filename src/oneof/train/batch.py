@@ -1,5 +1,6 @@
 """What a step of a method sees: the training rows, and those of one batch with their views."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from oneof.augment.views import make_views
+from oneof.augment import make_views
 from oneof.train.rows import HostRows, Scaler
-from oneof.train.runtime import side_by_side
+from oneof.train.runtime import compute_pair
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,10 @@ class Data:
 
 
 class Epoch:
-    """The number of an epoch, and a note of what was asked about it: as long as the answers stay, so do steps.
+    """The number of an epoch, and what a method asked about it.
 
-    What grows with every epoch comes as a tensor, made of one that the engine moves on: the ``clock`` ().
+    A recorded step stays valid in every epoch that would give the same answers. What grows with every epoch comes
+    as a tensor, made of the ``clock`` (), which the loop sets.
     """
 
     def __init__(self, number: int, clock: Tensor | None = None) -> None:
@@ -71,7 +73,7 @@ class Epoch:
         return self._before.setdefault(other, self._number < other)
 
     def ramp(self, epochs: int, since: int) -> Tensor:
-        """Return the share of so many epochs that has passed since another one, in [0, 1]."""
+        """Return a number () that rises linearly from 0 at epoch ``since`` to 1 after so many epochs."""
         return ((self._clock - since) / epochs).clamp(0, 1)
 
     def answers_as(self, number: int) -> bool:
@@ -92,7 +94,7 @@ class Batch:
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch. With `before` and `passed` instead, steps are recorded once for many epochs."""
+        """The number of the epoch. With `before` and `ramp` instead, a recorded step serves many epochs."""
         return self.of_epoch.number
 
     def before(self, epoch: int) -> bool:
@@ -100,7 +102,7 @@ class Batch:
         return self.of_epoch.before(epoch)
 
     def ramp(self, epochs: int, since: int = 0) -> Tensor:
-        """Return the share () of so many epochs that has passed since another one, in [0, 1]."""
+        """Return a number () that rises linearly from 0 at epoch ``since`` to 1 after so many epochs."""
         return self.of_epoch.ramp(epochs, since)
 
     @property
@@ -112,12 +114,17 @@ class Batch:
         """Return a network's outputs (..., B, K) of every view, in one pass over all of them."""
         return self._by_view(network(self._rows))
 
+    def through(self, network: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        """`forward` by its old name, until 0.3."""
+        warnings.warn("batch.through is now batch.forward; it goes with 0.3", DeprecationWarning, stacklevel=2)
+        return self.forward(network)
+
     def forward_pair(
         self, first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the outputs of two networks, neither of which needs the other's, as `through` does."""
-        rows = self._rows  # held by the batch for as long as either works on them
-        one, other = side_by_side(lambda: first(rows), lambda: second(rows), rows.device)
+        """Return the outputs of two networks, neither of which needs the other's, as `forward` does."""
+        rows = self._rows  # the batch holds them for as long as either network works on them
+        one, other = compute_pair(lambda: first(rows), lambda: second(rows), rows.device)
         return self._by_view(one), self._by_view(other)
 
     def _by_view(self, outputs: Tensor) -> list[Tensor]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof.io import tensors as tensor_file
-from oneof.train.loop import Setup, State
+from oneof.train.method import Method
 from oneof.train.rows import Scaler
-
-if TYPE_CHECKING:
-    from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.train.trial_state import Setup, State
 
 SECONDS_BETWEEN_SAVES = 30.0
 _HASHED_AT_ONCE = 4096  # rows
@@ -63,9 +61,7 @@ class Checkpoint:
         scaler = Scaler(self._tensors["scaler.mean"], self._tensors["scaler.std"])
         return Setup(self._facts["seed"], self._tensors["held_out"], scaler)
 
-    def restore(
-        self, method: "PartialLabelClassifier", optimizer: torch.optim.Optimizer, order: torch.Generator
-    ) -> State | None:
+    def restore(self, method: Method, optimizer: torch.optim.Optimizer, order: torch.Generator) -> State | None:
         """Put the saved training back in its place; None when there is none."""
         if not self._facts:
             return None
@@ -95,7 +91,7 @@ class Checkpoint:
 
     def save(
         self,
-        method: "PartialLabelClassifier",
+        method: Method,
         optimizer: torch.optim.Optimizer,
         order: torch.Generator,
         setup: Setup,

@@ -30,6 +30,11 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def float_type(precision: str) -> torch.dtype:
+    """Return the type of the mathematics; bf16 applies inside the networks alone."""
+    return torch.float64 if precision == "fp64" else torch.float32
+
+
 def is_too_large(x: Array, device: torch.device) -> bool:
     """Tell whether rows would take more than half of a GPU's free memory: networks and views need some too."""
     return device.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(device)[0] / 2
@@ -49,12 +54,12 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def rng_state(device: torch.device) -> Tensor:
-    """Return the state of the generator that a device draws from."""
+    """Return the state of torch's generator for a device."""
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def set_rng_state(state: Tensor, device: torch.device) -> None:
-    """Let a device draw on from such a state."""
+    """Put such a state back."""
     if device.type == "cuda":
         torch.cuda.set_rng_state(state, device)
     else:
@@ -62,47 +67,47 @@ def set_rng_state(state: Tensor, device: torch.device) -> None:
 
 
 @contextmanager
-def convolutions(deterministic: bool) -> Iterator[None]:
+def cudnn_flags(deterministic: bool) -> Iterator[None]:
     """Let cuDNN try which convolutions are fastest, or keep it to those that give the same bits every time."""
     with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
         yield
 
 
-def side_by_side(first: Callable[[], _T], second: Callable[[], _T], device: torch.device) -> tuple[_T, _T]:
-    """Return the results of two computations, neither of which needs the other's; a GPU carries both out at once.
+def compute_pair(first: Callable[[], _T], second: Callable[[], _T], device: torch.device) -> tuple[_T, _T]:
+    """Return the results of two independent computations; a GPU carries both out at once, on two streams.
 
     What they read must live until the gradients are there: memory that one stream frees may be taken by the other.
     """
-    if device.type != "cuda" or _crowded.get():
+    if device.type != "cuda" or _single_stream.get():
         return first(), second()
     here = torch.cuda.current_stream(device)
-    beside = _stream_beside(here)
-    beside.wait_stream(here)
-    with torch.cuda.stream(beside):
+    second_stream = _second_stream(here)
+    second_stream.wait_stream(here)
+    with torch.cuda.stream(second_stream):
         other = second()
     results = first(), other
-    here.wait_stream(beside)
+    here.wait_stream(second_stream)
     return results
 
 
-_crowded = ContextVar("crowded", default=False)
+_single_stream = ContextVar("single_stream", default=False)
 
 
 @contextmanager
-def crowded(by_others: bool) -> Iterator[None]:
-    """Leave a GPU that others fill anyway to them: inside the block nothing is carried out side by side."""
-    before = _crowded.set(by_others)
+def single_stream(wanted: bool) -> Iterator[None]:
+    """Keep to one stream inside the block: where other trials fill the GPU, a second stream gains nothing."""
+    before = _single_stream.set(wanted)
     try:
         yield
     finally:
-        _crowded.reset(before)
+        _single_stream.reset(before)
 
 
 @cache
-def _stream_beside(stream: torch.cuda.Stream) -> torch.cuda.Stream:
-    """Return a companion, always the same: the allocator keeps memory apart by streams."""
-    companion: torch.cuda.Stream = torch.cuda.Stream(stream.device)  # type: ignore[no-untyped-call]
-    return companion
+def _second_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
+    """Return a second stream, always the same one: the allocator keeps the memory of streams apart."""
+    second: torch.cuda.Stream = torch.cuda.Stream(stream.device)  # type: ignore[no-untyped-call]
+    return second
 
 
 @contextmanager
@@ -117,8 +122,8 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def uncompiled(compiled: bool) -> AbstractContextManager[object]:
-    """Run networks as they are written inside the block: every new number of rows would be compiled anew."""
+def eager(compiled: bool) -> AbstractContextManager[object]:
+    """Run compiled networks without compilation inside the block: every new number of rows would be compiled anew."""
     return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
 
 

@@ -14,6 +14,7 @@ from oneof.bench.plan import Plan
 from oneof.bench.running.board import duration
 from oneof.data.catalogue import DATASETS
 from oneof.methods import METHODS
+from oneof.train import train
 
 _STEPS = 3  # that are timed, after one epoch of as many that warms up
 
@@ -48,6 +49,6 @@ def time_run(spec: Mapping[str, Any], device: str) -> float:
     candidates[np.arange(sample), np.arange(sample) % len(dataset.classes)] = True
     ends: list[float] = []
     model = METHODS[spec["method"].lower()](**{**settings, "epochs": 2, "patience": None}, device=device)
-    model._fit(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic()))
+    train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
     steps: int = rows // size * settings["epochs"]
     return (ends[1] - ends[0]) / _STEPS * steps

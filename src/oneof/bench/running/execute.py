@@ -24,7 +24,7 @@ from oneof import __version__
 from oneof.bench.ledger import run_key
 from oneof.bench.running.problem import Problem
 from oneof.methods import METHODS
-from oneof.train.loop import Paused, Trial
+from oneof.train import Paused, Trial
 from oneof.train.parallel.grouping import train_together
 from oneof.train.runtime import resolve_device
 
@@ -86,20 +86,21 @@ def _prepare(job: Job, device: str, deadline: float | None) -> Trial:
     labels = one_hot[problem.train.y] if spec["labels"] == "true" else problem.train.candidates
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    return model._prepare(
+    return model.prepare(
         problem.train.x,
         labels,
         X_val=problem.validation.x,
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
-        judge=problem.judge,
+        metrics=problem.judge,
         pause=None if deadline is None else lambda: time.time() >= deadline,
     )
 
 
 def _record(job: Job, trial: Trial, device: str) -> dict[str, Any]:
     """Write down a run that is done."""
-    model = trial.method._finish(trial)
+    model: Any = trial.method
+    model.finish(trial)
     history = {name: np.array(values) for name, values in model.history_.items()}
     transductive = float((model.transduction_ == job.problem.train.y).mean())
     stopped_by_truth = job.spec["settings"]["patience"] is not None

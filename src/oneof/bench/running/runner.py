@@ -16,8 +16,9 @@ from oneof.bench.plan import Plan, Run
 from oneof.bench.running.engines import Engine, Record, Task
 from oneof.bench.running.problem import make_problem, needs_training, problem_of
 from oneof.data.catalogue import DATASETS
+from oneof.methods import METHODS
 from oneof.io.files import replacing
-from oneof.train.parallel.stack import VECTOR_FIELDS
+from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
 _GLANCE = 0.5  # seconds between looks at the clock
@@ -201,10 +202,10 @@ def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
     """Group runs that the engine can train at once."""
     groups: dict[tuple[str, int], list[Run]] = {}  # by what they have in common, and how many may go together
     for run in runs:
-        settings = {name: value for name, value in run.spec["settings"].items() if name not in VECTOR_FIELDS}
-        can_stack = settings["network"] in ("linear", "mlp") and len(DATASETS[run.dataset].shape) == 1
-        most = _stack_size(run.dataset) if can_stack else _CONVOY if on_gpu else 1
-        alike = settings if can_stack else settings["network"]  # a convoy's trials need not be alike
+        method = METHODS[run.spec["method"].lower()](**run.spec["settings"])
+        stackable = can_stack(method.network, DATASETS[run.dataset].shape)
+        most = _stack_size(run.dataset) if stackable else _CONVOY if on_gpu else 1
+        alike = method.stack_settings() if stackable else method.network  # trials side by side need not be alike
         groups.setdefault((json.dumps([run.dataset, run.spec["method"], alike]), most), []).append(run)
     return [part for (_, most), group in groups.items() for part in _alike_parts(group, most)]
 

@@ -1,9 +1,9 @@
 """CUDA graphs: steps as a recording that the GPU replays without waiting for Python.
 
 The first step of a training is an ordinary one; the second is recorded and replayed for the rest, in later
-epochs too. When something may have changed that steps depend on, a learning rate or whether the warm-up is over,
-it begins again; methods need not know. The evaluation after every epoch is recorded as well. Several trials have
-recordings of their own, which the GPU replays side by side.
+epochs too. It is recorded anew when something that steps depend on may have changed, such as a learning rate or
+whether the warm-up is over; methods need not know. The evaluation after every epoch is recorded as well. Several
+trials have recordings of their own, which the GPU replays side by side.
 """
 
 import gc
@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.train.batch import Epoch
 from oneof.train.checkpoint import Checkpoint
-from oneof.train.loop import TrainingRun, Trial, evaluate, judged
-from oneof.train.runtime import crowded
+from oneof.train.evaluation import class_probabilities
+from oneof.train.loop import TrainingRun
+from oneof.train.parallel.watched import watched_attributes
+from oneof.train.runtime import single_stream
+from oneof.train.trial import Trial
 
 _FEWEST_STEPS = 4  # for which recording pays within an epoch
-_FEW_TRIALS = 5  # which do not fill a GPU so well that a step had better not be split into streams
-_PLAIN = (bool, int, float, str, type(None))
+_FEW_TRIALS = 5  # up to which a step gains by two streams; more trials fill the GPU by themselves
 
 
 class RecordedRun(TrainingRun):
@@ -40,9 +41,9 @@ class RecordedRun(TrainingRun):
             self._steps.take_one()
         self._steps.end_epoch(total)
 
-    def watch(self) -> list[dict[str, float]]:
-        """Return what the watched rows say."""
-        return self._evaluation.watch([self])
+    def measure(self) -> list[dict[str, float]]:
+        """Evaluate the watched rows; return their score and metrics."""
+        return self._evaluation.measure([self])
 
     def close(self) -> None:
         """Free the recordings."""
@@ -53,20 +54,20 @@ class RecordedRun(TrainingRun):
 class ConcurrentTrials(TrainingRun):
     """Trials on a GPU that take their steps side by side, each with its own networks, noise and optimiser."""
 
-    def __init__(self, courses: Sequence[TrainingRun], generators: Sequence[torch.Generator]) -> None:
-        self._courses = list(courses)
+    def __init__(self, runs: Sequence[TrainingRun], generators: Sequence[torch.Generator]) -> None:
+        self._runs = list(runs)
         self._generators = list(generators)
-        self.trials = [course.trials[0] for course in courses]
-        parts = zip(courses, generators, strict=True)
-        crowd = len(courses) > _FEW_TRIALS
-        self._steps = [RecordedSteps(course, generator, crowd) for course, generator in parts]
+        self.trials = [run.trials[0] for run in runs]
+        parts = zip(runs, generators, strict=True)
+        one_stream = len(runs) > _FEW_TRIALS
+        self._steps = [RecordedSteps(run, generator, one_stream) for run, generator in parts]
         self._evaluation = RecordedEvaluation()
 
     def run_epoch(self) -> list[float]:
         """Pass over the rows of every trial once; return the mean loss of each, read back once."""
         totals = []
-        for course, steps in zip(self._courses, self._steps, strict=True):
-            order, total = course.begin_epoch()
+        for run, steps in zip(self._runs, self._steps, strict=True):
+            order, total = run.begin_epoch()
             totals.append(total)
             steps.begin_epoch(order)
             steps.take_one()  # already now: the GPU has something to do while the next trial is prepared
@@ -82,23 +83,23 @@ class ConcurrentTrials(TrainingRun):
         """Return the weights of one trial, by name."""
         return trial.method.weights()
 
-    def watch(self) -> list[dict[str, float]]:
-        """Return what the watched rows say, for each trial."""
-        return self._evaluation.watch(self._courses)
+    def measure(self) -> list[dict[str, float]]:
+        """Evaluate the watched rows; return the score and the metrics of each trial."""
+        return self._evaluation.measure(self._runs)
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
         i = self.trials.index(trial)
         with drawing_from(self._generators[i]):
-            self._courses[i].save(trial, checkpoint)
+            self._runs[i].save(trial, checkpoint)
 
-    def leave(self, finished: list[Trial]) -> None:
+    def release(self, finished: list[Trial]) -> None:
         """Go on without finished trials."""
         if finished:
             for trial in finished:
                 self._steps[self.trials.index(trial)].forget()
             keep = [i for i, trial in enumerate(self.trials) if trial not in finished]
-            self._courses = [self._courses[i] for i in keep]
+            self._runs = [self._runs[i] for i in keep]
             self._generators = [self._generators[i] for i in keep]
             self._steps = [self._steps[i] for i in keep]
             self.trials = [self.trials[i] for i in keep]
@@ -132,7 +133,7 @@ class Recording:
             self._graph.register_generator_state(generator)
             generators.append(generator)
         torch.cuda.synchronize()
-        noise = [each.get_state() for each in generators]
+        states = [each.get_state() for each in generators]
         try:
             with _no_garbage_collection(), torch.cuda.graph(self._graph, stream=self._stream):
                 compute()
@@ -144,16 +145,16 @@ class Recording:
             )
             self._possible, self._graph = False, None
             torch.cuda.synchronize()
-            for each, state in zip(generators, noise, strict=True):
+            for each, state in zip(generators, states, strict=True):
                 _mend(each, state)
             return compute
         return self._graph.replay
 
 
 class RecordedSteps(Recording):
-    """Records a step of a course and replays it, on a stream of its own, as long as the next would be the same.
+    """Records a step of a run and replays it, on a stream of its own, as long as the next would be the same.
 
-    Noise comes from the generator, or from the default one. In a crowd no step is split into streams of its own.
+    Random numbers come from the generator, or from the default one. With ``one_stream`` no step is split into two.
     """
 
     _order: Tensor  # (steps, B): the rows of every step of the epoch
@@ -161,19 +162,19 @@ class RecordedSteps(Recording):
     _total: Tensor  # (): the sum of losses
 
     def __init__(
-        self, course: TrainingRun, generator: torch.Generator | None = None, in_crowd: bool = False
+        self, run: TrainingRun, generator: torch.Generator | None = None, one_stream: bool = False
     ) -> None:
         super().__init__()
-        self._course, self._generator, self._in_crowd = course, generator, in_crowd
+        self._run, self._generator, self._one_stream = run, generator, one_stream
         self._known: _Known | None = None  # what the recording depends on
         self._next: Callable[[], None] | None = None
 
     def begin_epoch(self, order: Tensor) -> None:
         """Take the rows (steps, B) in this order next; see whether the recording still holds."""
-        as_before = self._known is not None and self._known.holds_for(_known(self._course))
+        as_before = self._known is not None and self._known.holds_for(_known(self._run))
         # Where an epoch is short and every one is another, recording does not pay. Double precision is for checks.
         pays = len(order) >= _FEWEST_STEPS or as_before
-        self._worthwhile = pays and self._course.data.dtype != torch.float64
+        self._worthwhile = pays and self._run.data.dtype != torch.float64
         if self._graph is not None and as_before:
             self._order.copy_(order)
             self._counter.zero_()
@@ -182,7 +183,7 @@ class RecordedSteps(Recording):
             self.forget()
             self._next, self._order = None, order
             self._counter = torch.zeros(1, dtype=torch.int64, device=order.device)
-            self._total = torch.zeros_like(self._course.data.weight[0])
+            self._total = torch.zeros_like(self._run.data.weight[0])
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def take_one(self) -> None:
@@ -194,11 +195,11 @@ class RecordedSteps(Recording):
             self._step()
             record = self._worthwhile and self._possible
             self._next = self._record(self._step, self._generator) if record else self._step
-            self._known = _known(self._course)
+            self._known = _known(self._run)
 
     def _step(self) -> None:
-        with drawing_from(self._generator), crowded(self._in_crowd):
-            self._course.step(self._order.index_select(0, self._counter)[0], self._total)
+        with drawing_from(self._generator), single_stream(self._one_stream):
+            self._run.step(self._order.index_select(0, self._counter)[0], self._total)
         self._counter += 1
 
     def end_epoch(self, total: Tensor) -> None:
@@ -208,21 +209,21 @@ class RecordedSteps(Recording):
 
 
 class RecordedEvaluation(Recording):
-    """Evaluates the watched rows of all courses, one after the other; from the second time on by a recording."""
+    """Evaluates the watched rows of all runs, one after the other; from the second time on by a recording."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: list[tuple[TrainingRun, dict[str, Any]]] = []
         self._evaluated: list[Tensor] = []
 
-    def watch(self, courses: Sequence[TrainingRun]) -> list[dict[str, float]]:
-        """Return what they say, for each course; nothing where there are none."""
-        watched = [(course, rows) for course in courses if (rows := course.trials[0].watched) is not None]
+    def measure(self, runs: Sequence[TrainingRun]) -> list[dict[str, float]]:
+        """Return the score and the metrics of each run; nothing where there are no watched rows."""
+        watched = [(run, rows) for run in runs if (rows := run.trials[0].watched) is not None]
 
         def compute() -> None:
-            self._evaluated = [evaluate(course.method, course.data, rows) for course, rows in watched]
+            self._evaluated = [class_probabilities(run.method, run.data, rows) for run, rows in watched]
 
-        seen = [(course, _attributes(course.method)) for course, _ in watched]
+        seen = [(run, watched_attributes(run.method)) for run, _ in watched]
         if seen != self._seen:
             self.forget()
             self._seen = seen
@@ -231,9 +232,9 @@ class RecordedEvaluation(Recording):
             self._record(compute)()
         else:
             (compute if self._graph is None else self._graph.replay)()
-        own = zip(watched, self._evaluated, strict=True)
-        said = {id(course): judged(course.trials[0], evaluated) for (course, _), evaluated in own}
-        return [said.get(id(course), {}) for course in courses]
+        evaluated = zip(watched, self._evaluated, strict=True)
+        measured = {id(run): run.trials[0].measure(probabilities) for (run, _), probabilities in evaluated}
+        return [measured.get(id(run), {}) for run in runs]
 
 
 class _Known(NamedTuple):
@@ -250,19 +251,9 @@ class _Known(NamedTuple):
         return same and self.of_epoch.answers_as(now.epoch)
 
 
-def _known(course: TrainingRun) -> _Known:
-    rates = [group["lr"] for group in course.optimizer.param_groups]
-    return _Known(course.of_epoch, course.epoch, rates, _attributes(course.method))
-
-
-def _attributes(method: PartialLabelClassifier) -> dict[str, Any]:
-    """Return the attributes of a method that are numbers or words, and where its tensors are."""
-    return {
-        name: value.data_ptr() if isinstance(value, Tensor) else value
-        for name, value in vars(method).items()
-        if isinstance(value, Tensor)
-        or all(isinstance(v, _PLAIN) for v in (value if type(value) is tuple else [value]))
-    }
+def _known(run: TrainingRun) -> _Known:
+    rates = [group["lr"] for group in run.optimizer.param_groups]
+    return _Known(run.of_epoch, run.epoch, rates, watched_attributes(run.method))
 
 
 @contextmanager

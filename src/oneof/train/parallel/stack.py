@@ -1,8 +1,8 @@
-"""Many trials at once: networks, tables and rows of alike trials on a leading axis, in one course.
+"""Trials that are alike as one: networks, tables and rows on a leading axis, trained in one run.
 
 A stack of T trials is an ordinary method whose tensors have a leading axis of T: its steps are written for any
-axes before the batch and do not know. Each trial keeps its own seed, split, order of rows, learning rates, weight
-decays, noise, early stopping and best weights, and ends as if it had been trained alone.
+axes before the batch. Each trial keeps its own seed, split, order of rows, learning rates, weight decays, random
+draws, early stopping and best weights, and ends as if it had been trained alone.
 """
 
 from collections import Counter
@@ -14,46 +14,55 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oneof.augment.views import make_views
+from oneof.augment import make_views
 from oneof.train.batch import Batch, Data
 from oneof.train.checkpoint import Checkpoint
-from oneof.train.loop import Judge, TrainingRun, Trial, evaluate, scored
+from oneof.train.evaluation import class_probabilities
+from oneof.train.loop import TrainingRun
 from oneof.train.parallel.stacked_layers import StackedBatch, StackedSGD, repeated, stacked_method, take_rows
 from oneof.train.rows import Array
 from oneof.train.runtime import rng_state, set_rng_state
+from oneof.train.trial import MetricCallback, Trial, validation_score
 
-# Those that the optimiser of a stack has as vectors.
-VECTOR_FIELDS = ("lr", "weight_decay", "lr_g", "weight_decay_g")
-# Once such a block was freed, glibc keeps as much for later use; otherwise it returns memory to the system and
-# takes it again at every step.
-_LARGE_BLOCK = 2**25 - 2**14  # bytes: it learns from no larger ones
+# Once a block of this size was freed, glibc keeps as much memory for later use; otherwise it returns memory to the
+# system and takes it again at every step. glibc learns from no larger blocks.
+_LARGE_BLOCK = 2**25 - 2**14  # bytes
 
 
 class StartedTrial(NamedTuple):
-    """A trial alone at its beginning, or where its checkpoint left it, and the state of its noise."""
+    """A trial at its beginning, or where its checkpoint left it, and the state of its random generator."""
 
     trial: Trial
-    course: TrainingRun
-    noise: Tensor
+    run: TrainingRun
+    rng_state: Tensor
 
 
-class Stack(TrainingRun):
-    """Trials that are alike, under way together."""
+class StackedTrials(TrainingRun):
+    """Trials that are alike, in one run."""
 
-    def __init__(self, courses: Sequence[StartedTrial]) -> None:
+    def __init__(self, started: Sequence[StartedTrial]) -> None:
         torch.empty(_LARGE_BLOCK, dtype=torch.uint8)  # and freed at once
-        company = _company(courses)
-        self._company = {id(begun.trial): number for begun, number in zip(courses, company, strict=True)}
-        courses = sorted(courses, key=lambda begun: self._company[id(begun.trial)])  # those of one adjoin
-        self._courses = {id(begun.trial): begun.course for begun in courses}
-        self.trials = [begun.trial for begun in courses]
-        self._noise = [begun.noise for begun in courses]
+        readers = _reader_groups(started)
+        self._reader_group = {id(each.trial): number for each, number in zip(started, readers, strict=True)}
+        started = sorted(started, key=lambda each: self._reader_group[id(each.trial)])  # those of a group adjoin
+        self._runs = {id(each.trial): each.run for each in started}
+        self.trials = [each.trial for each in started]
+        self._rng_states = [each.rng_state for each in started]
         self._assemble()
 
     def _assemble(self) -> None:
         """Put the trials that are left side by side."""
-        courses = [self._courses[id(trial)] for trial in self.trials]
-        first = self.trials[0]
+        self._stack_rows()
+        readers = Counter(self._reader_group[id(trial)] for trial in self.trials)
+        self._readers = list(readers.values())
+        self._first = torch.tensor([0, *accumulate(self._readers[:-1])], device=self._kept.device)
+        self.method = stacked_method([trial.method for trial in self.trials], self._readers)
+        self._stack_optimizer()
+        self._stack_watched()
+        self._weights = self.method.weights()
+
+    def _stack_rows(self) -> None:
+        """Stack the rows; tables that several trials have are kept once."""
         datas = [trial.data for trial in self.trials]
         self._kept, kept = _distinct([(data.x, data.candidates) for data in datas if isinstance(data.x, Tensor)])
         self._x, self._candidates = (torch.stack(tables) for tables in zip(*kept, strict=True))
@@ -61,53 +70,48 @@ class Stack(TrainingRun):
             _each_its_own(self._x, self._kept),
             _each_its_own(self._candidates, self._kept),
             torch.stack([data.weight for data in datas]),
-            first.data.scaler,  # tables are kept standardised: no other is asked for
+            datas[0].scaler,  # tables are kept standardised, so that the other scalers are not needed
         )
         # Where the rows of each trial begin (T, 1), when all tables stand below each other.
         tables = torch.arange(len(self.trials), device=self._kept.device), self._kept
         self._own_place, self._kept_place = (len(self.data) * table.unsqueeze(1) for table in tables)
-        self._readers = list(Counter(self._company[id(trial)] for trial in self.trials).values())
-        first_of_company = [0, *accumulate(self._readers[:-1])]
-        self._first = torch.tensor(first_of_company, device=self._kept.device)
-        self.method = stacked_method([trial.method for trial in self.trials], self._readers)
+
+    def _stack_optimizer(self) -> None:
+        """Give every parameter group the learning rates and weight decays of all trials as vectors."""
+        runs = [self._runs[id(trial)] for trial in self.trials]
         groups = self.method.parameter_groups()
         like = self.data.weight
         for i, group in enumerate(groups):
-            own = [course.optimizer.param_groups[i] for course in courses]
-            group["lr"] = torch.tensor(
-                [course.rates[i] for course in courses], dtype=like.dtype, device=like.device
-            )
-            group["weight_decay"] = torch.tensor(
-                [g["weight_decay"] for g in own], dtype=like.dtype, device=like.device
-            )
+            decays = [run.optimizer.param_groups[i]["weight_decay"] for run in runs]
+            group["lr"] = torch.tensor([run.rates[i] for run in runs], dtype=like.dtype, device=like.device)
+            group["weight_decay"] = torch.tensor(decays, dtype=like.dtype, device=like.device)
         self.rates = [group["lr"] for group in groups]
-        self.optimizer = StackedSGD(groups, first.method.momentum)
-        self._load_momentum(courses)
+        self.optimizer = StackedSGD(groups, self.trials[0].method.momentum)
+        for parameter, *own in zip(self.optimizer.parameters(), *map(_parameters, runs), strict=True):
+            buffers = [run.optimizer.state[p].get("momentum_buffer") for run, p in zip(runs, own, strict=True)]
+            if buffers[0] is not None:
+                self.optimizer.buffers[parameter] = torch.stack(buffers)
+
+    def _stack_watched(self) -> None:
+        """Stack the watched rows, once for trials that read the same, and collect what measures them."""
         self._watched = None
-        if first.watched is not None:
+        if self.trials[0].watched is not None:
             which, rows = _distinct([(trial.watched,) for trial in self.trials if trial.watched is not None])
             self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which[self._first])
         sets = [trial.sets for trial in self.trials if trial.sets is not None]
         self._sets = np.stack(sets) if sets else None
-        self._judges: dict[Judge, list[int]] = {}  # and which trials each has to judge
+        self._metrics: dict[MetricCallback, list[int]] = {}  # and the trials that have each
         for i, trial in enumerate(self.trials):
-            if trial.judge is not None:
-                self._judges.setdefault(trial.judge, []).append(i)
-        self._weights = self.method.weights()
-
-    def _load_momentum(self, courses: list[TrainingRun]) -> None:
-        for parameter, *own in zip(self.optimizer.parameters(), *map(_parameters, courses), strict=True):
-            buffers = [c.optimizer.state[p].get("momentum_buffer") for c, p in zip(courses, own, strict=True)]
-            if buffers[0] is not None:
-                self.optimizer.buffers[parameter] = torch.stack(buffers)
+            if trial.metrics is not None:
+                self._metrics.setdefault(trial.metrics, []).append(i)
 
     def shuffled(self) -> Tensor:
-        """Return the numbers of the rows (T, N), each trial's in its own order; one of a company draws it."""
-        drawn = [self._courses[id(self.trials[i])].shuffled() for i in self._first.tolist()]
+        """Return the numbers of the rows (T, N), each trial's in its own order; a group of readers draws once."""
+        drawn = [self._runs[id(self.trials[i])].shuffled() for i in self._first.tolist()]
         return repeated(torch.stack(drawn), self._readers)
 
     def batch(self, index: Tensor) -> Batch:
-        """Return the rows ``index`` (T, B) with their views; each trial draws its own noise."""
+        """Return the rows ``index`` (T, B) with their views; each trial draws its own."""
         names, flips = self.method.views, self.method.flips
         rows, kept = index + self._own_place, index + self._kept_place
         candidates = take_rows(self._candidates, kept)
@@ -119,12 +123,12 @@ class Stack(TrainingRun):
         return StackedBatch(views, candidates, index, self.of_epoch, rows, self._readers, self._each)
 
     def _each(self, function: Callable[[Tensor], Any], tensor: Tensor) -> list[Any]:
-        """Apply a function that draws random numbers to the part of every trial, with its own stream."""
+        """Apply a function that draws random numbers to the part of every trial, from its own generator state."""
         results = []
         for i, part in enumerate(tensor.unbind()):
-            set_rng_state(self._noise[i], tensor.device)
+            set_rng_state(self._rng_states[i], tensor.device)
             results.append(function(part))
-            self._noise[i] = rng_state(tensor.device)
+            self._rng_states[i] = rng_state(tensor.device)
         return results
 
     def weights(self, trial: Trial) -> dict[str, Tensor]:
@@ -132,36 +136,36 @@ class Stack(TrainingRun):
         i = self.trials.index(trial)
         return {name: tensor[i] for name, tensor in self._weights.items()}
 
-    def watch(self) -> list[dict[str, float]]:
-        """Return what the watched rows say, for each trial."""
-        said: list[dict[str, float]] = [{} for _ in self.trials]
+    def measure(self) -> list[dict[str, float]]:
+        """Evaluate the watched rows; return the score and the metrics of each trial."""
+        measured: list[dict[str, float]] = [{} for _ in self.trials]
         if self._watched is None:
-            return said
-        probabilities: Array = evaluate(self.method, self.data, self._watched).cpu().numpy()
-        judged: list[tuple[Iterable[int], Mapping[str, Any]]] = [
-            (range(len(said)), scored(probabilities, self._sets))
+            return measured
+        probabilities: Array = class_probabilities(self.method, self.data, self._watched).cpu().numpy()
+        found: list[tuple[Iterable[int], Mapping[str, Any]]] = [
+            (range(len(measured)), validation_score(probabilities, self._sets))
         ]
-        judged += [(members, judge(probabilities[members])) for judge, members in self._judges.items()]
-        for members, numbers in judged:
+        found += [(members, metrics(probabilities[members])) for metrics, members in self._metrics.items()]
+        for members, numbers in found:
             for name, values in numbers.items():
                 for i, value in zip(members, values.tolist(), strict=True):
-                    said[i][name] = value
-        return said
+                    measured[i][name] = value
+        return measured
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial, the same file as if it were alone."""
         self._give_back(trial)
-        set_rng_state(self._noise[self.trials.index(trial)], trial.data.weight.device)
-        self._courses[id(trial)].save(trial, checkpoint)
+        set_rng_state(self._rng_states[self.trials.index(trial)], trial.data.weight.device)
+        self._runs[id(trial)].save(trial, checkpoint)
 
-    def leave(self, finished: list[Trial]) -> None:
+    def release(self, finished: list[Trial]) -> None:
         """Give finished trials their weights and tables back, and go on with the others."""
         if not finished:
             return
         for trial in self.trials:
             self._give_back(trial)
         keep = [i for i, trial in enumerate(self.trials) if trial not in finished]
-        self._noise = [self._noise[i] for i in keep]
+        self._rng_states = [self._rng_states[i] for i in keep]
         self.trials = [self.trials[i] for i in keep]
         if self.trials:
             self._assemble()
@@ -169,15 +173,16 @@ class Stack(TrainingRun):
     @torch.no_grad()
     def _give_back(self, trial: Trial) -> None:
         """Copy the trial's part of all tensors and buffers into its own method and optimiser."""
-        i, course = self.trials.index(trial), self._courses[id(trial)]
-        leader = next(other for other in self.trials if self._company[id(other)] == self._company[id(trial)])
-        course.order.set_state(self._courses[id(leader)].order.get_state())
+        i, run = self.trials.index(trial), self._runs[id(trial)]
+        group = self._reader_group[id(trial)]
+        first = next(other for other in self.trials if self._reader_group[id(other)] == group)
+        run.order.set_state(self._runs[id(first)].order.get_state())
         own = trial.method.learned()
         for name, tensor in self.method.learned().items():
             own[name].copy_(tensor[i])
-        for parameter, single in zip(self.optimizer.parameters(), _parameters(course), strict=True):
+        for parameter, single in zip(self.optimizer.parameters(), _parameters(run), strict=True):
             if parameter in self.optimizer.buffers:
-                course.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
+                run.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
 
 
 def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
@@ -195,21 +200,21 @@ def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[
     return torch.tensor(which, device=tables[0][0].device), kept
 
 
-def _company(courses: Sequence[StartedTrial]) -> list[int]:
-    """Return for each trial which of the companies it is of that read the same rows in the same order.
+def _reader_groups(started: Sequence[StartedTrial]) -> list[int]:
+    """Return for each trial the number of its group: those that read the same rows in the same order.
 
     These are the trials of one seed in a grid: their generators have the same state, and draw equally often.
     """
     reading = [
         tuple(
             part
-            for part in (trial.data.x, trial.data.candidates, trial.watched, course.order.get_state())
+            for part in (trial.data.x, trial.data.candidates, trial.watched, run.order.get_state())
             if isinstance(part, Tensor)
         )
-        for trial, course, _ in courses
+        for trial, run, _ in started
     ]
-    company: list[int] = _distinct(reading)[0].tolist()
-    return company
+    groups: list[int] = _distinct(reading)[0].tolist()
+    return groups
 
 
 def _each_its_own(tables: Tensor, which: Tensor) -> Tensor:
@@ -217,5 +222,5 @@ def _each_its_own(tables: Tensor, which: Tensor) -> Tensor:
     return tables.expand(len(which), -1, -1) if len(tables) == 1 else tables.index_select(0, which)
 
 
-def _parameters(course: TrainingRun) -> Iterable[Tensor]:
-    return [parameter for group in course.optimizer.param_groups for parameter in group["params"]]
+def _parameters(run: TrainingRun) -> Iterable[Tensor]:
+    return [parameter for group in run.optimizer.param_groups for parameter in group["params"]]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.train.batch import Batch
+from oneof.train.method import Method
 
 
 class StackedLinear(nn.Module):
@@ -76,7 +76,7 @@ class StackedSGD:
                 if parameter.grad is None:
                     continue
                 lr, decay = (_beside(group[name], parameter) for name in ("lr", "weight_decay"))
-                change = parameter.grad.addcmul_(decay, parameter)  # in place: the gradient is forgotten anyway
+                change = parameter.grad.addcmul_(decay, parameter)  # in place: the gradient is dropped anyway
                 buffer = self.buffers.get(parameter)
                 if buffer is None:
                     buffer = self.buffers[parameter] = change
@@ -117,7 +117,7 @@ class StackedBatch(Batch):
         return torch.stack(self.each(super().dirichlet, concentration))
 
 
-def stacked_method(methods: Sequence[PartialLabelClassifier], readers: list[int]) -> PartialLabelClassifier:
+def stacked_method(methods: Sequence[Method], readers: list[int]) -> Method:
     """Return a method whose networks and tables are those of all, on a leading axis."""
     stacked = copy(methods[0])
     for name, value in vars(methods[0]).items():
@@ -149,7 +149,7 @@ def _stacked_parameter(parameters: Sequence[Tensor]) -> nn.Parameter:
 
 
 def repeated(shared: Tensor, readers: list[int]) -> Tensor:
-    """Return what each trial reads (T, ...) from what each company reads (D, ...)."""
+    """Return what each trial reads (T, ...) from what each group of readers reads (D, ...)."""
     return shared.repeat_interleave(torch.tensor(readers, device=shared.device), 0, output_size=sum(readers))
 
 

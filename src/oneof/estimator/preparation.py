@@ -1,0 +1,140 @@
+"""From what a user gives `fit` to a trial: rows checked, split, scaled and put on the device, the method started."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from oneof.estimator.checks import check_pixels, check_views, check_warm_up
+from oneof.estimator.features import check_rows, image_shape
+from oneof.estimator.fields import check
+from oneof.estimator.method_base import MethodBase
+from oneof.labels import check_learnable, check_same_rows, encode
+from oneof.train.batch import Data
+from oneof.train.checkpoint import Checkpoint, fingerprint
+from oneof.train.rows import Array, HostRows, Scaler
+from oneof.train.runtime import float_type, is_too_large, resolve_device, seed_for, seeded, threads
+from oneof.train.trial import Trial
+from oneof.train.trial_state import Setup
+
+
+def prepare_trial(
+    model: MethodBase,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    X_val: Any,
+    y_val: Any,
+    X_watched: Any,
+    hooks: Mapping[str, Callable[..., Any] | None],
+) -> Trial:
+    """Check everything, put the rows on the device and start the method."""
+    check(model)
+    check_warm_up(model)
+    check_views(model)
+    x, candidates = _training_rows(model, X, y)
+    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    x_val, sets_val = _validation_rows(model, X_val, y_val)
+    checkpoint = None
+    if model.checkpoint is not None:
+        data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
+        checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
+    setup = (checkpoint.setup if checkpoint else None) or _set_up(model, x, weight)
+    model.scaler_ = setup.scaler
+    held_out = setup.held_out.numpy()
+    training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)
+    if len(held_out):
+        x_val, sets_val = x[held_out], candidates[held_out]
+    x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
+    watched = [rows for rows in (x_val, x_watched) if rows is not None]
+    with threads(model.thread_count()):
+        on_disk = isinstance(X, np.memmap)
+        data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
+        model.training_rows_ = len(data)
+        model.forget()
+        with seeded(seed_for(setup.seed, "weights"), data.weight.device):
+            model.start(data)
+        stored = _store(model, np.concatenate(watched)) if watched else None
+    rows = (x, candidates)
+    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)  # type: ignore[arg-type]
+
+
+def candidate_sets(model: MethodBase, y: Any, rows: int) -> Array:
+    """Return candidate sets as a boolean matrix over the classes of a model."""
+    try:
+        candidates, _ = encode(y, model.classes_)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. The classes are those of the training rows; where a fold may lack some, encode all "
+            "rows first: matrix, classes = oneof.encode(y)"
+        ) from None
+    check_same_rows(rows, len(candidates))
+    return candidates
+
+
+def _training_rows(model: MethodBase, X: Any, y: Any) -> tuple[Array, Array]:
+    """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
+    x = check_rows(model, X, fitting=True)
+    check_pixels(model.views, x)
+    model.input_shape_ = image_shape(x)
+    model.n_features_in_ = int(np.prod(x.shape[1:]))
+    candidates, model.classes_ = encode(y)
+    check_same_rows(len(x), len(candidates))
+    check_learnable(candidates)
+    return x, candidates
+
+
+def _validation_rows(model: MethodBase, X_val: Any, y_val: Any) -> tuple[Array | None, Array | None]:
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val belong together; pass both or neither")
+    if X_val is None:
+        if model.patience is not None and not model.validation_fraction:
+            raise ValueError(
+                f"patience is {model.patience}, but there are no validation rows; pass X_val and y_val, or set "
+                "validation_fraction"
+            )
+        return None, None
+    if model.validation_fraction:
+        raise ValueError("pass X_val and y_val or set validation_fraction, not both")
+    x_val = check_rows(model, X_val, fitting=False)
+    return x_val, candidate_sets(model, y_val, len(x_val))
+
+
+def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
+    """Draw the seed and the held-out rows, and learn the scaler from the others."""
+    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    held_out = np.zeros(0, dtype=np.int64)
+    if model.validation_fraction > 0:
+        size = max(1, round(model.validation_fraction * len(x)))
+        if size > len(x) - 2:
+            raise ValueError(
+                f"validation_fraction is {model.validation_fraction}, which leaves {len(x) - size} of {len(x)} "
+                "rows for training, but at least 2 are needed; lower it"
+            )
+        held_out = np.sort(np.random.default_rng(seed_for(seed, "split")).permutation(len(x))[:size])
+    training = np.delete(np.arange(len(x)), held_out)
+    if not weight[training].sum() > 0:
+        raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
+    return Setup(seed, torch.as_tensor(held_out), Scaler.fit(x, training, weight[training]))
+
+
+def _put_on_device(
+    model: MethodBase, x: Array, rows: Array, candidates: Array, weight: Array, on_disk: bool
+) -> Data:
+    """Put rows on the device, once; x stays where it is when it lies on disk or is too large."""
+    device, dtype = resolve_device(model.device), float_type(model.precision)
+    stays = on_disk or is_too_large(x, device)
+    return Data(
+        HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
+        torch.as_tensor(candidates, device=device),
+        torch.as_tensor(weight, device=device, dtype=dtype),
+        model.scaler_.to(device, dtype),
+    )
+
+
+def _store(model: MethodBase, x: Array) -> torch.Tensor:
+    return model.scaler_.store(x, float_type(model.precision)).to(resolve_device(model.device))

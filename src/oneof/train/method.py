@@ -1,0 +1,55 @@
+"""What training asks of a method: the interface between the loop and the estimators above it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from oneof.train.batch import Batch, Data
+
+
+class Method(Protocol):
+    """A method that has been started: its networks and tables exist. `PartialLabelClassifier` is one."""
+
+    network: str | Callable[..., nn.Module]
+    epochs: int
+    batch_size: int
+    lr: float
+    momentum: float
+    schedule: str
+    patience: int | None
+    views: str | None
+    flips: bool
+    compile: bool
+    deterministic: bool
+    verbose: int
+
+    def start_epoch(self, epoch: int, data: Data) -> None:
+        """Do what must be done between epochs."""
+
+    def step(self, batch: Batch) -> Tensor | Iterable[Tensor]:
+        """Return the losses (..., B) of a batch, or yield several."""
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the optimiser's parameter groups."""
+
+    def class_scores(self, x: Tensor) -> Tensor:
+        """Return scores (..., B, K) whose softmax is the predicted distribution."""
+
+    def modules(self) -> list[nn.Module]:
+        """Return every network."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights and running averages of every network, by name."""
+
+    def learned(self) -> dict[str, Tensor]:
+        """Return all that training changes: weights and label tables, by name."""
+
+    def thread_count(self) -> int | None:
+        """Return the number of CPU threads to train with; None leaves it as it is."""
+
+    def step_attributes(self) -> Mapping[str, Any]:
+        """Return the attributes that steps may depend on."""
+
+    def stack_settings(self) -> Mapping[str, Any]:
+        """Return the settings in which all trials of a stack agree."""

@@ -1,0 +1,90 @@
+"""A trial: one training from its prepared rows to its result, and where it stands."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from oneof.io.progress import EpochProgress
+from oneof.metrics import approximated_accuracy
+from oneof.train.batch import Data
+from oneof.train.checkpoint import Checkpoint
+from oneof.train.method import Method
+from oneof.train.rows import Array
+from oneof.train.trial_state import Setup, State
+
+# From class probabilities (..., M, K) of the watched rows to numbers (...) by name.
+MetricCallback = Callable[[Array], Mapping[str, Any]]
+
+
+class Paused(Exception):  # noqa: N818
+    """A training has written its checkpoint and stopped before its last epoch."""
+
+
+@dataclass(eq=False)
+class Trial:
+    """One training: a method that has been started, its rows, what is watched, and where it stands.
+
+    The watched rows are evaluated after every epoch. Those whose candidate ``sets`` are known give the validation
+    score, which decides whose epoch's weights are kept. ``metrics`` gives further numbers for the history, which
+    steer nothing.
+    """
+
+    method: Method
+    data: Data
+    setup: Setup
+    rows: tuple[Array, Array]  # x and candidates, held-out rows included
+    watched: Tensor | None = None  # (M, *shape), stored as the data are
+    sets: Array | None = None  # (V, K): candidate sets of the first V watched rows, which are for validation
+    metrics: MetricCallback | None = None
+    on_epoch: Callable[[int], None] | None = None
+    pause: Callable[[], bool] | None = None
+    checkpoint: Checkpoint | None = None
+    progress: EpochProgress | None = None
+    state: State = field(default_factory=State)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or the score has not risen for too long."""
+        return self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
+
+    def end_epoch(
+        self,
+        loss: float,
+        numbers: Mapping[str, float],
+        weights: Callable[["Trial"], dict[str, Tensor]],
+        seconds: float,
+    ) -> None:
+        """Write an epoch into the history and keep the weights if they are the best so far."""
+        self.state.seconds += seconds
+        score = numbers.get("validation_score", float("-inf"))
+        if score > self.state.best_score:
+            self.state.best_epoch, self.state.best_score = self.state.epoch, score
+            self.state.best_weights = {name: tensor.clone() for name, tensor in weights(self).items()}
+        for name, value in {"loss": loss, **numbers}.items():
+            self.state.history.setdefault(name, []).append(value)
+        if self.on_epoch is not None:
+            self.on_epoch(self.state.epoch)
+        self.state.epoch += 1
+
+    def measure(self, evaluated: Tensor) -> dict[str, float]:
+        """Return the score and the metrics of the watched rows from their class probabilities (M, K)."""
+        probabilities: Array = evaluated.cpu().numpy()
+        numbers = {**validation_score(probabilities, self.sets)}
+        if self.metrics is not None:
+            numbers |= self.metrics(probabilities)
+        return {name: float(value) for name, value in numbers.items()}
+
+    def restore_best(self) -> None:
+        """Give the method the weights of its best epoch, if there was a score."""
+        for name, tensor in self.method.weights().items():
+            if name in self.state.best_weights:
+                tensor.copy_(self.state.best_weights[name])
+
+
+def validation_score(probabilities: Array, sets: Array | None) -> dict[str, Array]:
+    """Return the score (...), where there are validation sets (..., V, K), by probabilities (..., M, K)."""
+    if sets is None:
+        return {}
+    return {"validation_score": approximated_accuracy(probabilities[..., : sets.shape[-2], :], sets).mean(-1)}
