@@ -22,13 +22,14 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## watch IDGP learn real images from ambiguous labels; writes demo.html
 	$(BIN)/oneof demo
 
-test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(READY)  ## run the tests; says what was skipped, what was slow and what was not covered
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs --durations 10 --cov --cov-report term
 
-lint: $(READY)  ## check format, style and types
+lint: $(READY)  ## check format, style, types and which room imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff format .

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -410,7 +411,15 @@ def test_an_error_in_a_process_is_one_line(work):
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
 def test_ctrl_c_is_no_traceback(work):
     command = [sys.executable, "-m", "oneof", *FIT[:-3], "--set", "epochs=2000", "--out", "new"]
-    with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=work,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Whoever runs the tests in the background ignores Ctrl-C, and children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         try:
             assert "epoch 200/2000" in process.stderr.readline()
             process.send_signal(signal.SIGINT)

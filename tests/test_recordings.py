@@ -12,6 +12,7 @@ import oneof
 from conftest import MEMBERS, every_method
 from oneof.train.loop import TrainingRun, run_epochs
 from oneof.train.parallel import graphs
+from oneof.train.parallel.watched import watched_attributes
 from oneof.train.runtime import seed_for, seeded
 
 EPOCHS = 6
@@ -183,3 +184,56 @@ def test_trials_side_by_side_end_as_alone(method, recordings):
     for trial, twin in zip(trials, twins, strict=True):
         assert_same(trial.method.finish(trial), twin)
     assert "RecordedSteps" in recordings
+
+
+# --- what a recording depends on --------------------------------------------------------------------------
+
+
+class Changing(oneof.CC):
+    """A method with an attribute of some kind that changes in its third epoch."""
+
+    kind = staticmethod(lambda value: value)
+
+    def start(self, data):
+        super().start(data)
+        self.part_ = self.kind(0.0)
+
+    def start_epoch(self, epoch, data):
+        if epoch == 3:
+            self.part_ = self.kind(1.0)
+
+    def step(self, batch):
+        value = self.part_
+        while isinstance(value, (list, tuple, dict)):
+            value = value["a"] if isinstance(value, dict) else value[0]
+        return super().step(batch) * float(value)
+
+
+KINDS = {
+    "number": float,
+    "list": lambda value: [value],
+    "nested": lambda value: {"a": [value, "b"]},
+    "tuple": lambda value: (value,),
+    "array": lambda value: np.array([value])[0:1].reshape(()),
+    "numpy scalar": np.float32,
+    "tensor": torch.tensor,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_attribute_of_any_watched_kind_ends_a_recording_when_it_changes(kind, recordings):
+    method = type("Changing", (Changing,), {"kind": staticmethod(KINDS[kind])})
+    recorded = fit_recorded(method(random_state=0, **SETTINGS), rows())
+    plain = method(random_state=0, **SETTINGS).fit(**rows())
+    assert_same(recorded, plain)
+    assert recordings.count("RecordedSteps") == 2
+
+
+def test_an_attribute_that_cannot_be_watched_is_refused(recordings):
+    method = type("Changing", (Changing,), {"kind": staticmethod(lambda value: [object()])})
+    with pytest.raises(TypeError, match="part_ of Changing is of type object, which cannot be watched"):
+        watched_attributes(_started(method(random_state=0, **SETTINGS)))
+
+
+def _started(model):
+    return model.prepare(**rows()).method
