@@ -38,7 +38,7 @@ def read_idx(path: Path, ndim: int) -> Bytes:
     read-only array of uint8
     """
     with _reading(path), path.open("rb") as raw:
-        compressed = raw.forward_frozen_stats(2)[:2] == b"\x1f\x8b"
+        compressed = raw.peek(2)[:2] == b"\x1f\x8b"
         most = path.stat().st_size * (_DEFLATE_RATIO if compressed else 1)
         file: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
         header = file.read(4 + 4 * ndim)
