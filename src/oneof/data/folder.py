@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.data.cache import cache_folder
 from oneof.data.container import PartialLabels
 from oneof.data.download import Meter
-from oneof.data.files import cache_folder
 from oneof.data.tables import label_sets, read_table
 from oneof.io.files import replacing
 from oneof.labels import encode, rows_text
