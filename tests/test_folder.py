@@ -277,7 +277,7 @@ def test_decoded_images_are_cached(tmp_path, cache, monkeypatch):
     path = saved(tmp_path / "a.png", pixels())
     first = decode_images([path])
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(folder, "_decode", None)  # from here on, decoding fails
+    monkeypatch.setattr(folder, "decode", None)  # from here on, decoding fails
     again = decode_images([path])
     assert np.array_equal(first, again)
     with pytest.raises(ValueError, match="read-only"):

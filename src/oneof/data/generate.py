@@ -1,7 +1,7 @@
 """Candidate sets for a data set: train the annotator where the process needs one, draw, and describe the result.
 
-Weights of annotators and finished matrices are kept in the cache folder, named by the hash of all settings that can
-change them; a second call with the same settings reads them back.
+Weights of annotators and finished matrices are kept in the cache folder, named by the hash of the settings that
+can change them; a second call with the same settings reads them back.
 """
 
 import inspect
