@@ -335,13 +335,13 @@ def test_a_cache_that_cannot_be_written_to_is_a_warning(tmp_path):
 
 def test_two_writers_fill_the_cache_at_once(tmp_path, cache, monkeypatch):
     paths = [saved(tmp_path / f"{i}.png", pixels(i)) for i in range(40)]
-    both, keep = threading.Barrier(2, timeout=60), folder._keep
+    both, keep = threading.Barrier(2, timeout=60), folder._save_cached
 
     def keep_together(store, images):
         both.wait()
         keep(store, images)
 
-    monkeypatch.setattr(folder, "_keep", keep_together)
+    monkeypatch.setattr(folder, "_save_cached", keep_together)
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(decode_images, [paths, paths]))
     assert np.array_equal(*found)

@@ -20,7 +20,7 @@ Bytes = NDArray[np.uint8]
 # Only formats that Pillow decodes itself: for others, such as EPS, it starts another program.
 _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 _GRAY = {"1", "L", "LA", "La", "I;16", "I;16B", "I;16L"}
-_ORIENTATION, _LYING = 0x0112, range(5, 9)  # an EXIF tag, and its values for images turned by 90 degrees
+_ORIENTATION, _TURNED = 0x0112, range(5, 9)  # an EXIF tag, and its values for images turned by 90 degrees
 _BLOCK = 32  # images that a thread takes at a time
 _SHOWN = 3  # files in a message
 
@@ -33,7 +33,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         raise ValueError("images need Pillow, which is missing; pip install oneof[data]") from None
     with warnings.catch_warnings():
         warnings.simplefilter("error", DecompressionBombWarning)
-        headers = _in_threads(_look, files, workers, Meter("headers", len(files), shown=False))
+        headers = _in_threads(_read_header, files, workers, Meter("headers", len(files), shown=False))
         if size is None:
             size = _common_size(files, [size for size, _ in headers])
         gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
@@ -45,7 +45,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
             ) from None
 
         def fill(path: Path, row: int) -> None:
-            images[row] = _read(path, size, "L" if gray else "RGB")
+            images[row] = _read_pixels(path, size, "L" if gray else "RGB")
 
         _in_threads(fill, files, workers, Meter("decoding images", len(files), shown=progress))
     return images
@@ -91,16 +91,16 @@ def _in_threads(
     return results
 
 
-def _look(path: Path, _: int) -> tuple[tuple[int, int], bool]:
+def _read_header(path: Path, _: int) -> tuple[tuple[int, int], bool]:
     """Return height and width of the upright image, and whether it is gray, from the header."""
     with _opened(path) as image:
         width, height = image.size
         # Without EXIF data in the header the image is upright, or Pillow turns it itself, as it does for TIFF.
-        lying = "exif" in image.info and image.getexif().get(_ORIENTATION) in _LYING
-        return ((width, height) if lying else (height, width)), image.mode in _GRAY
+        turned = "exif" in image.info and image.getexif().get(_ORIENTATION) in _TURNED
+        return ((width, height) if turned else (height, width)), image.mode in _GRAY
 
 
-def _read(path: Path, size: tuple[int, int], mode: str) -> Bytes:
+def _read_pixels(path: Path, size: tuple[int, int], mode: str) -> Bytes:
     """Return the pixels of an image: upright, in gray ("L") or colour ("RGB"), and of this height and width."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - Pillow is optional
 

@@ -114,11 +114,11 @@ def _download(url: str, part: Path, size: int, **checksum: str) -> None:
 
     with Meter(f"{url.rsplit('/', 1)[-1]} from {url.split('/')[2]}", size) as meter:
         download = pooch.HTTPDownloader(
-            progressbar=_Watch(part, size, meter),
+            progressbar=_SizeLimit(part, size, meter),
             chunk_size=_CHUNK,
             timeout=TIMEOUT,
             headers={"Accept-Encoding": "identity"},
-            hooks={"response": _take_as_it_comes},
+            hooks={"response": _drop_encoding},
         )
         download(url, str(part), None)
     for algorithm, expected in checksum.items():
@@ -126,12 +126,12 @@ def _download(url: str, part: Path, size: int, **checksum: str) -> None:
             raise ValueError(f"it sends a file with the {algorithm} checksum {found}, not {expected}")
 
 
-def _take_as_it_comes(response: Any, **_: Any) -> None:
+def _drop_encoding(response: Any, **_: Any) -> None:
     """Drop the header by which some servers declare a .gz file as encoded: the client would decompress it."""
     response.raw.headers.pop("Content-Encoding", None)
 
 
-class _Watch:
+class _SizeLimit:
     """The progress bar that pooch calls; it also stops a server that sends more than was published."""
 
     total = 0  # pooch sets it from headers, which may be wrong

@@ -121,10 +121,10 @@ def decode_images(
     if cache is False:
         return decode(files, size, channels, workers, progress)
     store = (cache_folder() / "images" if cache is None else Path(cache)) / f"{key}.npy"
-    images = _recall(store, len(files))
+    images = _load_cached(store, len(files))
     if images is None:
         images = decode(files, size, channels, workers, progress)
-        _keep(store, images)
+        _save_cached(store, images)
     return images
 
 
@@ -165,7 +165,7 @@ def _key(files: list[Path], size: Any, channels: int | None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _recall(store: Path, rows: int) -> Bytes | None:
+def _load_cached(store: Path, rows: int) -> Bytes | None:
     """Return decoded images from the cache; None where it has none, or a damaged file."""
     try:
         images = np.load(store, mmap_mode="r", allow_pickle=False)
@@ -176,7 +176,7 @@ def _recall(store: Path, rows: int) -> Bytes | None:
     return images if len(images) == rows else None
 
 
-def _keep(store: Path, images: Bytes) -> None:
+def _save_cached(store: Path, images: Bytes) -> None:
     """Put decoded images into the cache, if it can be written to."""
     try:
         store.parent.mkdir(parents=True, exist_ok=True)

@@ -51,9 +51,9 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
     if dataset.format == "mat":
         return _table(dataset, paths[0])
     if dataset.format == "idx":
-        train, test = (_certain(dataset, read_idx(paths[i], 3), read_idx(paths[i + 1], 1)) for i in (0, 2))
+        train, test = (_single_labels(dataset, read_idx(paths[i], 3), read_idx(paths[i + 1], 1)) for i in (0, 2))
     else:
-        train, test = (_certain(dataset, *_cifar(dataset, part)) for part in (paths[:-1], paths[-1:]))
+        train, test = (_single_labels(dataset, *_cifar(dataset, part)) for part in (paths[:-1], paths[-1:]))
     return train, test
 
 
@@ -118,10 +118,17 @@ def _find(folder: Path, file: File) -> Path | None:
     if path.is_file():
         return path
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    return next((other for other in siblings if _bare(other) == _bare(path) and other.is_file()), None)
+    return next(
+        (
+            other
+            for other in siblings
+            if _letters_and_digits(other) == _letters_and_digits(path) and other.is_file()
+        ),
+        None,
+    )
 
 
-def _bare(path: Path) -> str:
+def _letters_and_digits(path: Path) -> str:
     """Return the letters and digits of a file name."""
     return "".join(filter(str.isalnum, path.name.lower()))
 
@@ -132,7 +139,7 @@ def _cifar(dataset: Dataset, paths: Sequence[Path]) -> tuple[Bytes, Bytes]:
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels[:, -1] for _, labels in parts])
 
 
-def _certain(dataset: Dataset, images: Bytes, labels: Bytes) -> PartialLabels:
+def _single_labels(dataset: Dataset, images: Bytes, labels: Bytes) -> PartialLabels:
     """Return a data set whose candidate sets hold the true label alone."""
     candidates = labels[:, None] == np.arange(len(dataset.classes))
     return PartialLabels(images, candidates, labels.astype(np.int64), np.array(dataset.classes), dataset.name)

@@ -64,7 +64,7 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; after an error no part of it is left."""
+    """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; after an error the old file is unchanged."""
     kind = _kind(path, _WRITABLE)
     with replacing(path) as part:
         if kind == ".parquet":
