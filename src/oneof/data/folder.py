@@ -146,7 +146,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _key(files: list[Path], size: Any, channels: int | None) -> str:
-    """Return the hash of what decides the result: settings, and names, sizes and times of the files."""
+    """Return the hash of settings and of names, sizes and times of the files; refuse files that do not exist."""
     if not files:
         raise ValueError("there are no images to decode; pass at least one path")
     facts, missing = [], []
