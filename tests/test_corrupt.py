@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from oneof.data import corrupt
 from oneof.data.corrupt import CHANCES, LWS_CASES, PROCESSES, flip_chances, instance_dependent
+from oneof.data.corrupt.chances import generation_logits
 
 K = 10
 
@@ -237,7 +238,7 @@ def test_decomposition_solves_for_the_mean_size(certainty, size):
     """Full sets are left aside by drawing them again, so that the sets can only be smaller than asked for."""
     rng = np.random.default_rng(1)
     y, scores = rng.integers(K, size=2000), certainty * rng.normal(size=(2000, K))
-    s = corrupt._generation_logits(y, scores, size, 1.0)
+    s = generation_logits(y, scores, size, 1.0)
     assert (1 / (1 + np.exp(-np.clip(s, -700, 700)))).sum(1).mean() == pytest.approx(size, abs=1e-9)
     S = corrupt.decomposition(y, scores, size, seed=3)
     assert not S.all(1).any()

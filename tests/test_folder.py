@@ -277,7 +277,7 @@ def test_decoded_images_are_cached(tmp_path, cache, monkeypatch):
     path = saved(tmp_path / "a.png", pixels())
     first = decode_images([path])
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(folder, "_decode", None)  # from here on, decoding fails
+    monkeypatch.setattr(folder, "decode", None)  # from here on, decoding fails
     again = decode_images([path])
     assert np.array_equal(first, again)
     with pytest.raises(ValueError, match="read-only"):
@@ -335,13 +335,13 @@ def test_a_cache_that_cannot_be_written_to_is_a_warning(tmp_path):
 
 def test_two_writers_fill_the_cache_at_once(tmp_path, cache, monkeypatch):
     paths = [saved(tmp_path / f"{i}.png", pixels(i)) for i in range(40)]
-    both, keep = threading.Barrier(2, timeout=60), folder._keep
+    both, keep = threading.Barrier(2, timeout=60), folder._save_cached
 
     def keep_together(store, images):
         both.wait()
         keep(store, images)
 
-    monkeypatch.setattr(folder, "_keep", keep_together)
+    monkeypatch.setattr(folder, "_save_cached", keep_together)
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(decode_images, [paths, paths]))
     assert np.array_equal(*found)

@@ -1,5 +1,6 @@
 """The formula sheet against brute force, finite differences, and the paper's degenerate cases."""
 
+import inspect
 from itertools import product
 from math import exp, log
 
@@ -334,3 +335,15 @@ def test_midpoint_of_a_label_never_seen_is_that_of_all_labels():
     rows = [row for row in samples(1, k) if row[1] != 2]
     overall = [weighted_mean([(weight, s) for own, _, weight, s in rows if own == kind]) for kind in (TRUE, WRONG)]
     assert F.midpoints(moments_of(rows, k))[2].item() == pytest.approx(sum(overall) / 2, abs=1e-12)
+
+
+def test_every_formula_of_the_package_is_exported():
+    modules = [module for module in vars(F).values() if inspect.ismodule(module)]
+    formulas = {
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    shared = set(vars(F.common)) & formulas
+    assert sorted(formulas - shared) == F.__all__

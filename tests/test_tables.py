@@ -1,5 +1,6 @@
 """Tables: every format is read and written, and what is wrong with a file is one sentence."""
 
+import csv
 import gzip
 import sys
 from pathlib import Path
@@ -71,6 +72,118 @@ def test_gaps_become_nan_whatever_the_column(tmp_path):
     nullable.to_parquet(tmp_path / "t.parquet")
     features = numeric_features(read_table(tmp_path / "t.parquet"))
     assert np.isnan(features).to_numpy().tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_column_may_be_both_id_and_feature(tmp_path):
+    text = 'whole,gaps,truth,float,text\n007,1,True,"1.5",x\n008,,False,1e-3,y\n-9,3,True,NA,\n'
+    names = ["whole", "gaps", "truth", "float", "text"]
+    table = read_table(written(tmp_path, "t.csv", text), names)
+    assert table.columns.to_dict("list") == {
+        "whole": ["007", "008", "-9"],
+        "gaps": ["1", "", "3"],
+        "truth": ["True", "False", "True"],
+        "float": ["1.5", "1e-3", "NA"],
+        "text": ["x", "y", ""],
+    }
+    expected = [[7, 1, 1, 1.5], [8, np.nan, 0, 0.001], [-9, 3, 1, np.nan]]
+    np.testing.assert_array_equal(named_features(table, names[:4]), expected)
+    with pytest.raises(ValueError, match=r"columns 'text' hold no numbers \(such as 'x'\)"):
+        named_features(table, ["whole", "text"])
+
+
+def test_integers_with_gaps_and_booleans_are_features_beside_columns_of_text(tmp_path):
+    text = "id,whole,gaps,truth,unsure\n1,5,1,True,False\n2,6,,False,\n3,7,9007199254740993,True,True\n"
+    table = read_table(written(tmp_path, "t.csv", text), ["id"])
+    features = numeric_features(table, ["id"])
+    assert list(features) == ["whole", "gaps", "truth", "unsure"]
+    expected = [[5, 1, 1, 0], [6, np.nan, 0, np.nan], [7, float("9007199254740993"), 1, 1]]
+    np.testing.assert_array_equal(features, expected)
+
+
+def random_cells(rng, rows):
+    """Columns of every kind that a table may have, as the text of their cells."""
+    floats, wholes = (
+        rng.normal(size=rows) * 10.0 ** rng.integers(-300, 300, rows),
+        rng.integers(-(2**62), 2**62, rows),
+    )
+    texts = ["x", "NA", "", " y ", 'a"b', "p,q", "p|q", "two\nlines", "null", "007", "nan", "\u00e9", "'", "\t"]
+    return {
+        "float": list(map(repr, floats.tolist())),
+        "float gaps": [rng.choice(["", "NaN", "1.25", "-inf", "0.1"]) for _ in range(rows)],
+        "short": [f"{value:.3g}" for value in floats],
+        "whole": list(map(str, wholes.tolist())),
+        "whole gaps": [rng.choice(["", "NA", str(value)]) for value in wholes],
+        "truth": [rng.choice(["True", "False"]) for _ in range(rows)],
+        "truth gaps": [rng.choice(["TRUE", "false", ""]) for _ in range(rows)],
+        "code": [f"{value % 1000:03d}" for value in wholes],
+        "text": [rng.choice(texts) for _ in range(rows)],
+        "nothing": [""] * rows,
+        "spaces": [rng.choice([" 1", "2 ", "3"]) for _ in range(rows)],
+        "self": ["1"] * rows,
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_reading_gives_what_two_readings_give(tmp_path, seed):
+    """Literally two readings: one with the types that pandas guesses, one more of the asked columns as text."""
+    rng = np.random.default_rng(seed)
+    cells = random_cells(rng, rows=1 + seed * 3)
+    order = rng.permutation(list(cells)).tolist()
+    path = tmp_path / "t.tsv.gz" if seed % 2 else tmp_path / "t.csv"
+    with (gzip.open if seed % 2 else open)(path, "wt", newline="") as file:
+        writer = csv.writer(file, delimiter="\t" if seed % 2 else ",")
+        writer.writerow(order)
+        writer.writerows(zip(*(cells[name] for name in order), strict=True))
+    options = {"sep": "\t" if seed % 2 else ",", "index_col": False}
+    guessed = pd.read_csv(path, **options)
+    columns = rng.permutation(order)[: rng.integers(0, len(order))].tolist()
+    text = pd.read_csv(path, **options, usecols=columns, dtype=str, na_filter=False)[columns] if columns else None
+
+    table = read_table(path, columns)
+    if columns:
+        pd.testing.assert_frame_equal(table.columns, text)
+        assert table.columns.to_dict("list") == {name: cells[name] for name in columns}
+    rest = [name for name in order if name not in columns]
+    pd.testing.assert_frame_equal(table.rows[rest], guessed[rest])
+    assert list(table.rows) == order
+    numeric = [name for name in order if name != "text"]
+    expected = pd.DataFrame({name: guessed[name].to_numpy(dtype=float, na_value=np.nan) for name in numeric})
+    pd.testing.assert_frame_equal(named_features(table, numeric), expected, check_exact=True)
+    if seed:  # a single cell of text may be missing or a number
+        with pytest.raises(ValueError, match="the columns 'text' hold no numbers"):
+            named_features(table, ["text"])
+
+
+def test_short_rows_and_repeated_names(tmp_path):
+    path = written(tmp_path, "t.csv", "a,b,a\n1,x,3\n\n2\n")
+    table = read_table(path, ["b", "a.1"])
+    assert table.columns.to_dict("list") == {"b": ["x", ""], "a.1": ["3", ""]}
+    np.testing.assert_array_equal(named_features(table, ["a.1", "a"]), [[3, 1], [np.nan, 2]])
+    table = read_table(path, ["a"])
+    assert table.columns.to_dict("list") == {"a": ["1", "2"]}
+    np.testing.assert_array_equal(named_features(table, ["a.1", "a"]), [[3, 1], [np.nan, 2]])
+
+
+@pytest.mark.parametrize("columns", [[], ["a"], ["a", "b"]])
+def test_a_delimiter_at_the_end_of_every_row_is_no_column(tmp_path, columns):
+    table = read_table(written(tmp_path, "t.csv", "a,b\n1,2,\n3,4,\n"), columns)
+    assert table.columns.to_dict("list") == {name: {"a": ["1", "3"], "b": ["2", "4"]}[name] for name in columns}
+    np.testing.assert_array_equal(named_features(table, ["a", "b"]), [[1, 2], [3, 4]])
+
+
+def test_text_files_are_parsed_once(tmp_path, monkeypatch):
+    path, parse, parsed = written(tmp_path, "t.csv", "a,b\n1,2\n"), pd.read_csv, []
+    monkeypatch.setattr(pd, "read_csv", lambda *args, **kwargs: parsed.append(args[0]) or parse(*args, **kwargs))
+    table = read_table(path, ["a"])
+    assert named_features(table, ["a", "b"]).to_dict("list") == {"a": [1.0], "b": [2.0]}
+    assert parsed.count(path) == 1
+
+
+def test_rows_longer_than_the_header_are_refused_with_and_without_columns(tmp_path):
+    path = written(tmp_path, "t.csv", "a,b\n1,2,3\n1,2,3\n")
+    for columns in ([], ["b"], ["a", "b"]):
+        with pytest.raises(ValueError, match=r"cannot be read \(Length of header"):
+            read_table(path, columns)
 
 
 def test_npz_with_and_without_class_names(tmp_path):

@@ -1,4 +1,4 @@
-"""How good predictions are when the truth is only known to be one of the candidates."""
+"""Quality of predictions where the true label is only known to be one of the candidates."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
-    """Return for each row the chance that the prediction is right, given that the truth is a candidate.
+    """Return for each row the probability that the prediction is right, given that the true label is a candidate.
 
     The prediction is ``j = argmax p``; its value is ``p_j / sum_{k in S} p_k`` when j is a candidate, else 0.
     The mean over rows equals accuracy when every set holds one label.
@@ -27,9 +27,9 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
     """
     p = np.asarray(probabilities)
     p_inside = np.multiply(p, np.asarray(candidates, dtype=bool), dtype=float)
-    mass = p_inside @ np.ones(p.shape[-1])  # many short sums: a product takes a seventh of their time
+    mass = p_inside @ np.ones(p.shape[-1])  # for many short rows a product takes a seventh of the time of sum
     chosen = _at(p_inside, p.argmax(-1))
-    # Not chosen / mass where both underflow to zero: a prediction outside the set is worth zero.
+    # Only where chosen > 0: chosen and mass may both be zero, and a prediction outside the set has the value zero.
     values: Floats = np.divide(chosen, mass, out=np.zeros_like(mass), where=chosen > 0)
     return values
 

@@ -1,8 +1,8 @@
-"""The theory of the IDGP paper (Section 4 and its appendix) as functions, with the slips in print corrected.
+"""The theory of the IDGP paper (Section 4 and its appendix) as functions, with misprints corrected.
 
 Letters are the paper's: outputs of f and g are clamped to [-A, A]; a, b and gamma turn them into the parameters of
-the priors; c is the number of classes, rho the largest weight, xi the chance that the bound fails. What was
-corrected, and why, is told in docs/theory.md.
+the priors; c is the number of classes, rho the largest weight, xi the chance that the bound fails. docs/theory.md
+lists the corrections and their reasons.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ParameterBounds:
 
 @dataclass(frozen=True)
 class EstimationError:
-    """The terms of Theorem 1 and what they are made of.
+    """The two terms of the bound in Theorem 1 and the quantities that they depend on.
 
     Attributes
     ----------
@@ -82,8 +82,8 @@ def largest_loss(
     c : int
         Number of classes.
     rho : float, optional
-        Largest weight of the prior: lambda-hat - 1, alpha-hat - 1 or beta-hat - 1. By default that of weights that
-        are not scaled, for which the paper takes ``a exp(A / gamma) + b``.
+        Largest weight of the prior: lambda-hat - 1, alpha-hat - 1 or beta-hat - 1. By default that of unscaled
+        weights, ``a exp(A / gamma) + b`` as in the paper.
     """
     low, high = _concentrations(A, c, a, b, gamma)
     if rho is None:
@@ -100,7 +100,7 @@ def largest_loss(
 
 
 def set_constant(distractors: Tensor, candidates: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """The part K_i of Eq. 12 in which f has no share; never above zero for weights that are not negative.
+    """The part K_i of Eq. 12 that does not depend on f; never above zero if no weight is negative.
 
     ``K = log|S| + 1/|S| sum_{j in S} log(prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k))
     + sum_j [A_j log z_j + B_j log(1 - z_j)]``, the last sum over all labels, for z = sigmoid(``distractors``), A =
@@ -137,7 +137,7 @@ def linear_complexity(X: ArrayLike, W: float) -> float:
 
 
 def simulated_complexity(X: ArrayLike, W: float, draws: int = 200, seed: int = 0) -> float:
-    """The same complexity without the bound: the mean of ``W |sum_i sigma_i x_i| / n`` over random signs sigma."""
+    """The same complexity, simulated: the mean of ``W |sum_i sigma_i x_i| / n`` over random signs sigma."""
     rows = _rows(X)
     _require(W > 0 and isfinite(W), "W", W, "positive and finite")
     _require(draws >= 1, "draws", draws, "at least 1")
@@ -161,7 +161,7 @@ def estimation_error_bound(
 
     ``R(f-hat) - R(f*) <= 4 sqrt(2) rho c L sum_j R_n(H_j) + 2 M sqrt(log(2 / xi) / (2 n))`` for the minimisers
     f-hat of the empirical and f* of the true risk, with L = sqrt(2) / gamma and M = `largest_loss`. The c
-    complexities R_n(H_j) are alike; their expectation is replaced by `linear_complexity` of the rows at hand.
+    complexities R_n(H_j) are equal; their expectation is replaced by `linear_complexity` of the rows ``X``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The annotator: a clean classifier whose doubts decide which wrong labels join a candidate set.
+"""The annotator: a classifier trained on true labels, whose probabilities of wrong labels make the candidate sets.
 
-How long it is trained decides how hard the sets are: the doubts of a young annotator are look-alikes, those of an
-over-trained one are close to chance.
+The number of epochs decides how hard the sets are: after few epochs, the likely wrong labels are classes that look
+alike; after too many, they are nearly random.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from oneof.methods.cc import CC
 from oneof.nn.networks import NETWORKS
 from oneof.train.runtime import resolve_device
 
-VERSION = 1  # goes into the key of everything an annotator made; raise it when its numbers change
+VERSION = 1  # goes into the key of every cached result of an annotator; raise it when its numbers change
 _BATCH = 1024  # rows that share their statistics when mode is "batch"
 _MANY_CLASSES = 100
 
@@ -37,10 +37,10 @@ class Annotator:
     lr, weight_decay, batch_size
         Stochastic gradient descent with momentum 0.9; the learning rate falls to 0 along a cosine.
     mode : {"eval", "batch"}, default="eval"
-        Whether batch normalisation uses what it learned, or the statistics of 1024 rows at a time as in the
-        released codes.
+        Whether batch normalisation uses its running statistics, or those of 1024 rows at a time, as in the
+        published code.
     seed : int, default=0
-        Seed of weights and order.
+        Seed of the initial weights and of the order of the rows.
     """
 
     network: str = choice("auto", *NETWORKS)
@@ -74,7 +74,7 @@ class Annotator:
         precision: str = "fp32",
         verbose: int = 0,
     ) -> PartialLabelClassifier:
-        """Fit on true labels: on sets of one, the loss of CC is the cross-entropy."""
+        """Fit on true labels: for sets of one label, the loss of CC is the cross-entropy."""
         decided = self.resolve(x, n_classes)
         settings: dict[str, Any] = {
             "network": decided.network,

@@ -1,4 +1,4 @@
-"""Known data sets: what they hold, their published files with checksums, and where these are."""
+"""Known data sets: their shapes and classes, and their published files with checksums and addresses."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -43,7 +43,7 @@ class Dataset:
     label_bytes: int = 1  # of a row, in format cifar
 
 
-# The 20 superclasses and their 100 classes; both are numbered in the order of the alphabet.
+# The 20 superclasses and their 100 classes; both are numbered in alphabetical order.
 _CIFAR100 = {
     "aquatic_mammals": "beaver dolphin otter seal whale",
     "fish": "aquarium_fish flatfish ray shark trout",

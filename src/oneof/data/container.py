@@ -65,7 +65,7 @@ class PartialLabels:
 
     @property
     def coverage(self) -> float | None:
-        """The share of rows whose true label is a candidate; None where the truth is not known."""
+        """The share of rows whose true label is a candidate; None where true labels are not known."""
         if self.y is None:
             return None
         return float(self.candidates[np.arange(len(self)), self.y].mean())
@@ -144,7 +144,7 @@ def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
 
 
 def _read_only(array: Any) -> Any:
-    """Return a view that cannot be written to; the caller's own array stays as it is."""
+    """Return a view that cannot be written to; the caller's own array stays writeable."""
     if array is None:
         return None
     view = array.view()

@@ -1,4 +1,4 @@
-"""Downloads through pooch: files of known checksum only, whole or not at all."""
+"""Downloads with pooch: only files whose checksum is known, and never a part of a file."""
 
 import hashlib
 import shutil
@@ -19,7 +19,7 @@ _CHUNK = 2**18
 
 
 def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
-    """Download missing files of a data set; an error says which file goes where and from where.
+    """Download missing files of a data set; an error says which file is missing and where to get it.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
             "and put it there"
         )
     try:
-        import pooch  # noqa: F401
+        import pooch  # noqa: F401, PLC0415 - pooch is optional
     except ImportError:
         urls = dataset.archive.urls if dataset.archive else missing[0].urls
         raise FileNotFoundError(
@@ -84,7 +84,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _try_all(urls: Sequence[str], path: Path, attempt: Callable[[str], None]) -> None:
-    """Try one address after the other until one serves."""
+    """Try one address after the other until one works."""
     failures = []
     for url in urls:
         try:
@@ -110,15 +110,15 @@ def _reason(error: Exception) -> str:
 
 def _download(url: str, part: Path, size: int, **checksum: str) -> None:
     """Write what an address sends to a path; more than ``size`` bytes or another checksum are an error."""
-    import pooch
+    import pooch  # noqa: PLC0415 - pooch is optional
 
     with Meter(f"{url.rsplit('/', 1)[-1]} from {url.split('/')[2]}", size) as meter:
         download = pooch.HTTPDownloader(
-            progressbar=_Watch(part, size, meter),
+            progressbar=_SizeLimit(part, size, meter),
             chunk_size=_CHUNK,
             timeout=TIMEOUT,
             headers={"Accept-Encoding": "identity"},
-            hooks={"response": _take_as_it_comes},
+            hooks={"response": _drop_encoding},
         )
         download(url, str(part), None)
     for algorithm, expected in checksum.items():
@@ -126,21 +126,21 @@ def _download(url: str, part: Path, size: int, **checksum: str) -> None:
             raise ValueError(f"it sends a file with the {algorithm} checksum {found}, not {expected}")
 
 
-def _take_as_it_comes(response: Any, **_: Any) -> None:
-    """Hide that some servers call the compression of a .gz file an encoding: it would be undone on the way."""
+def _drop_encoding(response: Any, **_: Any) -> None:
+    """Drop the header by which some servers declare a .gz file as encoded: the client would decompress it."""
     response.raw.headers.pop("Content-Encoding", None)
 
 
-class _Watch:
-    """The progress bar that pooch asks for; it also stops a server that sends more than was published."""
+class _SizeLimit:
+    """The progress bar that pooch calls; it also stops a server that sends more than was published."""
 
-    total = 0  # set by pooch, from headers that may lie
+    total = 0  # pooch sets it from headers, which may be wrong
 
     def __init__(self, part: Path, size: int, meter: "Meter") -> None:
         self._part, self._size, self._meter = part, size, meter
 
     def update(self, _: int) -> None:
-        """Look at what has arrived."""
+        """Show how many bytes have arrived."""
         done = self._part.stat().st_size
         if done > self._size:
             raise ValueError(f"it sends more than {self._size} bytes")
@@ -150,7 +150,7 @@ class _Watch:
         """Do nothing: `update` looks at the file itself."""
 
     def close(self) -> None:
-        """Do nothing: the meter is closed by its maker."""
+        """Do nothing: the meter is closed where it was opened."""
 
 
 def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
@@ -179,7 +179,7 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
 
 
 class Meter(Display):
-    """How much of a whole is done, on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
+    """Progress on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
 
     def __init__(self, text: str, total: int, shown: bool = True) -> None:
         super().__init__(text, total, shown)

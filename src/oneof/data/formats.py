@@ -16,7 +16,7 @@ Bytes = NDArray[np.uint8]
 
 _DEFLATE_RATIO = 1032  # no gzip file unpacks to more than this many times its size
 _CIFAR_PIXELS = 3 * 32 * 32
-# Features, candidates and truth: as their collector names them, and as some repositories renamed them.
+# Features, candidates and true labels: as published, and as some repositories renamed them.
 _MAT_KEYS = (("data", "partial_target", "target"), ("features", "p_labels", "logitlabels"))
 
 
@@ -52,7 +52,7 @@ def read_idx(path: Path, ndim: int) -> Bytes:
             )
         shape = np.frombuffer(header, ">u4", offset=4).tolist()
         size = math.prod(shape)
-        # Before anything is unpacked: the header of a broken file may promise more than memory holds.
+        # Checked before unpacking: the header of a broken file may state a size that exceeds the memory.
         content = file.read(size + 1) if size <= most and len(shape) == ndim else b""
         if len(content) != size:
             raise ValueError(f"it promises {shape} values, but holds {'more' if len(content) > size else 'fewer'}")
@@ -117,7 +117,7 @@ def read_mat(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArra
                 f"its features have shape {x.shape}, its candidates {sets.shape} and its true labels {truth.shape}"
                 ", which do not go together"
             )
-        if sets.shape[1] == len(x):  # also when square: published files are classes x instances
+        if sets.shape[1] == len(x):  # also if square: published files are classes x instances
             sets, truth = sets.T, truth.T
         if not (np.isin(sets, (0, 1)).all() and np.isin(truth, (0, 1)).all() and (truth.sum(1) == 1).all()):
             raise ValueError("its candidates are not all 0 or 1, or its true labels are not one for each instance")
@@ -126,7 +126,7 @@ def read_mat(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArra
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say in one sentence what is wrong with a file: broken ones cause errors of every kind."""
+    """Turn any error about the content of a file into one sentence; broken files cause errors of many kinds."""
     try:
         yield
     except Exception as error:

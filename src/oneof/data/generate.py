@@ -1,7 +1,7 @@
-"""Candidate sets for a data set: train the annotator where the process needs one, draw, and say what came out.
+"""Candidate sets for a data set: train the annotator where the process needs one, draw, and describe the result.
 
-Weights of annotators and finished matrices are kept in the cache folder under the hash of everything that can
-change them; a second call reads them back.
+Weights of annotators and finished matrices are kept in the cache folder, named by the hash of the settings that
+can change them; a second call with the same settings reads them back.
 """
 
 import inspect
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from oneof.data import annotator as annotators
 from oneof.data import corrupt
 from oneof.data.annotator import Annotator
+from oneof.data.cache import cache_folder
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
-from oneof.data.files import cache_folder
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.model_file import load_model
 from oneof.io import tensors as tensor_file
@@ -33,7 +33,7 @@ WRONG_LABELS = 4.0  # rate * K of the instance-dependent process in the paper, f
 
 @dataclass(frozen=True)
 class Generated:
-    """Candidate sets and the manifest that says how they were made and what they are like."""
+    """Candidate sets, and the manifest: the settings they were made with and statistics of the result."""
 
     candidates: NDArray[np.bool_]
     manifest: dict[str, Any]
@@ -53,7 +53,7 @@ def generate(
     cache: bool = True,
     verbose: int = 0,
 ) -> Generated:
-    """Make candidate sets for all rows of a data set out of its true labels.
+    """Make candidate sets for all rows of a data set from its true labels.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ def generate(
     parameters : mapping, optional
         Arguments of the process, such as ``{"rate": 0.4}``; without it, the rate of "instance" is 4 / K.
     annotator : Annotator, optional
-        How the clean classifier is trained, for processes that ask the instance.
+        How the clean classifier is trained, for processes that depend on the instance.
     rows : array of int, optional
         The rows on which the annotator is trained; by default all.
     test : PartialLabels, optional
-        Rows on which the annotator's accuracy is told as well.
+        Rows on which the annotator's accuracy is measured as well.
     device, precision, verbose
         As for every classifier of oneof.
     cache : bool, default=True
@@ -92,11 +92,7 @@ def generate(
         "process": process,
         "parameters": {name: _plain(value) for name, value in arguments.items()},
         "seed": seed,
-        "annotator": asdict(decided) if decided else None,
-        "annotator_version": annotators.VERSION if decided else None,
-        "annotator_rows_sha256": fingerprint(rows) if decided else None,
-        "precision": precision if decided else None,
-        "test_sha256": fingerprint(test.x, test.y) if decided and test is not None else None,
+        **_annotator_settings(decided, rows, precision, test),
     }
     path = cache_folder() / "candidates" / f"{_key(settings)}.safetensors" if cache else None
     if path is not None and path.is_file():
@@ -105,29 +101,26 @@ def generate(
     if decided is not None:
         model = _annotator_model(decided, data, rows, settings, device, precision, cache, verbose)
         arguments["scores"] = decided.scores(model, data.x)
-        accuracy = _accuracy(arguments["scores"][rows], data.y[rows])
-        facts = {"annotator_train_accuracy": accuracy, "annotator_test_accuracy": None}
-        if test is not None and test.y is not None:
-            facts["annotator_test_accuracy"] = _accuracy(decided.scores(model, test.x), test.y)
+        facts |= _annotator_accuracies(decided, model, arguments["scores"][rows], data.y[rows], test)
     candidates = corrupt.PROCESSES[process](data.y, **arguments, seed=seed)
     facts |= corrupt.summary(candidates)
     facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](data.y, **arguments))
     manifest = {**settings, **facts, "sha256": sha256(np.packbits(candidates).tobytes()).hexdigest()}
+    generated = Generated(candidates, manifest)
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tensor_file.write(path, "candidates", {"candidates": torch.as_tensor(candidates)}, {"manifest": manifest})
-    return Generated(candidates, manifest)
+        _write(generated, path)
+    return generated
 
 
 def asks_annotator(process: str) -> bool:
-    """Tell whether a process reads scores off the instance."""
+    """Return whether a process depends on the instance, by the scores of an annotator."""
     if process not in corrupt.PROCESSES:
         raise ValueError(f"process is {process!r}, but must be one of {', '.join(corrupt.PROCESSES)}")
     return "scores" in inspect.signature(corrupt.PROCESSES[process]).parameters
 
 
 def parameters_of(process: str) -> list[str]:
-    """Return the names of what may be chosen of a process; the rest comes from the data set."""
+    """Return the names of the parameters that a user may choose; the other arguments come from the data set."""
     known = inspect.signature(corrupt.PROCESSES[process]).parameters
     return [name for name in known if name not in ("y", "n_classes", "scores", "groups", "seed")]
 
@@ -160,6 +153,19 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
     return arguments
 
 
+def _annotator_settings(
+    decided: Annotator | None, rows: NDArray[Any], precision: str, test: PartialLabels | None
+) -> dict[str, Any]:
+    """Return the settings that can change what the annotator says; None for each where there is no annotator."""
+    return {
+        "annotator": asdict(decided) if decided else None,
+        "annotator_version": annotators.VERSION if decided else None,
+        "annotator_rows_sha256": fingerprint(rows) if decided else None,
+        "precision": precision if decided else None,
+        "test_sha256": fingerprint(test.x, test.y) if decided and test is not None else None,
+    }
+
+
 def _annotator_model(
     decided: Annotator,
     data: PartialLabels,
@@ -185,6 +191,26 @@ def _annotator_model(
         path.parent.mkdir(parents=True, exist_ok=True)
         model.save(path)
     return model
+
+
+def _annotator_accuracies(
+    decided: Annotator,
+    model: PartialLabelClassifier,
+    scores: NDArray[Any],
+    y: NDArray[Any],
+    test: PartialLabels | None,
+) -> dict[str, float | None]:
+    """Return the share of right predictions on the training rows, and on the test rows where these have labels."""
+    test_accuracy = None
+    if test is not None and test.y is not None:
+        test_accuracy = _accuracy(decided.scores(model, test.x), test.y)
+    return {"annotator_train_accuracy": _accuracy(scores, y), "annotator_test_accuracy": test_accuracy}
+
+
+def _write(generated: Generated, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tensors = {"candidates": torch.as_tensor(generated.candidates)}
+    tensor_file.write(path, "candidates", tensors, {"manifest": generated.manifest})
 
 
 def _read(path: Path) -> Generated:

@@ -1,9 +1,9 @@
-"""Matrices of real numbers from MATLAB 5 files, whatever is wrong with them: scipy.io crashes on broken ones.
+"""Matrices of real numbers from MATLAB 5 files; broken files, on which scipy.io can crash, raise ValueError.
 
-A file is a header of 128 bytes and elements. An element is the type and the length of its data, four bytes each,
-and the data, filled up to a multiple of eight; up to four bytes of data may stand in place of the length, which
-then shares four bytes with the type. A variable is an element that holds elements (flags, dimensions, name,
-values), or that deflated.
+A file is a header of 128 bytes followed by elements. An element is the type and the length of its data, four bytes
+each, and the data, padded to a multiple of eight bytes. In the short form, type and length have two bytes each,
+and up to four bytes of data follow. A variable is an element that holds elements (flags, dimensions, name,
+values), or a compressed (deflated) element of this kind.
 """
 
 import math
@@ -21,17 +21,17 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 
 _VARIABLE, _DEFLATED = 14, 15  # types of elements
 _SPARSE, _DENSE = 5, range(6, 16)  # classes of variables
 _COMPLEX = 0x0800  # a flag
-_HEAD = 512  # bytes in which flags, dimensions and name lie
+_HEAD = 512  # bytes at the start of a variable, which hold flags, dimensions and name
 _MOST_VALUES = 2**26  # the largest published matrix has 2**22.3
 
 
 def read_matrices(content: bytes, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return the wanted variables as far as they are matrices of real numbers, sparse ones as dense arrays.
+    """Return the wanted variables that are matrices of real numbers, sparse ones as dense arrays.
 
     Parameters
     ----------
     content : bytes
-        What the file holds.
+        The content of the file.
     wanted : collection of str
         The names of the variables.
 
@@ -57,14 +57,14 @@ def read_matrices(content: bytes, wanted: Collection[str]) -> dict[str, NDArray[
             continue
         if flags & _COMPLEX or len(shape) != 2 or min(shape) < 1 or math.prod(shape) > _MOST_VALUES:
             raise ValueError(f"its {name} has shape {shape}, but must be a matrix of 1 to 2**26 real numbers")
-        if kind == _DEFLATED:  # once more, now to the end
+        if kind == _DEFLATED:  # inflate again, now to the end
             variable = _Elements(_inflated(data, _most_bytes(*shape))[len(head) - len(variable.rest) :])
         found[name] = (_sparse if flags & 0xFF == _SPARSE else _dense)(variable, *shape)
     return found
 
 
 class _Elements:
-    """Elements one after the other; one that is cut off is an error."""
+    """Reads one element after the other; an element that is cut off is an error."""
 
     def __init__(self, data: memoryview) -> None:
         self.rest = data
@@ -92,7 +92,7 @@ class _Elements:
 
 
 def _inflated(data: memoryview, most: int) -> memoryview:
-    """Inflate at most so many bytes of a variable, and return what follows its type and length."""
+    """Inflate at most ``most`` bytes of a variable, and return what follows its type and length."""
     return memoryview(zlib.decompressobj().decompress(data, most + 8))[8:]
 
 
@@ -106,10 +106,10 @@ def _dense(variable: _Elements, rows: int, columns: int) -> NDArray[Any]:
 
 
 def _sparse(variable: _Elements, rows: int, columns: int) -> NDArray[Any]:
-    """Return a dense array from the row of each value, where each column begins and ends, and the values."""
+    """Return a dense array; stored are the row of each value, the bounds of each column, and the values."""
     row, bounds, values = variable.numbers(), variable.numbers(), variable.numbers()
     lengths = bounds[1:].astype(np.int64) - bounds[:-1]
-    stored = int(lengths.sum())  # there may be room for more
+    stored = int(lengths.sum())  # the arrays may be longer
     if (lengths < 0).any() or stored > len(row) or ((row < 0) | (row >= rows))[:stored].any():
         raise ValueError("it has a sparse matrix with values outside of it")
     matrix = np.zeros((rows, columns), values.dtype)

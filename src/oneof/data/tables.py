@@ -1,11 +1,13 @@
-"""Tables on disk: CSV, TSV, Parquet and npz, told apart by their extension. Nothing is unpickled."""
+"""Tables on disk: CSV, TSV, Parquet and npz, known by their extension. Nothing is unpickled."""
 
+import csv
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,11 +26,12 @@ _SHOWN = 10  # names in a message
 
 
 class Table(NamedTuple):
-    """The rows of a file, and once more those columns that are no features."""
+    """The rows of a file, and apart from them the columns of labels and ids."""
 
     path: Path
     rows: Any  # all columns as a DataFrame; of an npz the array x
-    columns: Any  # a DataFrame of labels and ids, just as the file has them
+    columns: Any  # a DataFrame of labels and ids, as they are written in the file
+    as_written: tuple[str, ...] = ()  # columns that ``rows``, too, holds as written, not yet as numbers
 
 
 def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
@@ -40,7 +43,8 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
         A .csv, .tsv (both also .gz), .parquet or .npz file; an npz holds ``x``, one array for each column, and
         optionally ``classes``, the names of the columns of a 0/1 matrix.
     columns : sequence of str
-        Columns of labels and ids. In text files they are read as written: "NA" may be a class and "007" an id.
+        Columns of labels and ids. In text files they are read as written: "NA" may be a class and "007" an id. One
+        may be a feature as well.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; the file is whole or not there."""
+    """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; after an error the old file is unchanged."""
     kind = _kind(path, _WRITABLE)
     with replacing(path) as part:
         if kind == ".parquet":
@@ -73,7 +77,7 @@ def write_table(frame: Any, path: Path) -> None:
 
 
 def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) -> None:
-    """Refuse, before any work, a path to which a result cannot be written or which is an input."""
+    """Refuse a path that cannot be written to or is an input, before the work on what is written there begins."""
     if table:
         _kind(path, _WRITABLE)
     if path.is_dir():
@@ -92,17 +96,17 @@ def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) 
 
 
 def numeric_features(table: Table, apart: Collection[str] = ()) -> Any:
-    """Return all columns but those set ``apart``, refusing any that holds no numbers."""
+    """Return all columns but those in ``apart``; refuse columns without numbers."""
     if isinstance(table.rows, np.ndarray):
         return table.rows
     frame = table.rows.drop(columns=list(apart), errors="ignore")
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
-    if unnamed:  # most often the row numbers that pandas wrote, which would pass for a feature
+    if unnamed:  # most often the row numbers that pandas wrote, which are no feature
         raise ValueError(
             f"{str(table.path)!r} has a column without a name, but features have names; name it, or fit with "
             f"--drop {unnamed[0]!r}"
         )
-    return _as_floats(frame)
+    return _as_floats(frame, table.as_written)
 
 
 def named_features(table: Table, names: Sequence[str]) -> Any:
@@ -114,7 +118,7 @@ def named_features(table: Table, names: Sequence[str]) -> Any:
         raise ValueError(
             f"{str(table.path)!r} lacks the columns {_quoted(missing)} that the model was fitted on; add them"
         )
-    return _as_floats(table.rows[list(names)])
+    return _as_floats(table.rows[list(names)], table.as_written)
 
 
 def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] | None = None) -> list[Any]:
@@ -144,7 +148,7 @@ def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] 
 
 
 def alternatives(name: str, names: Collection[str]) -> str:
-    """Say which names there are, the close ones if some are close."""
+    """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
     close = get_close_matches(name, list(names))
     return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {_quoted(list(names))}"
 
@@ -163,14 +167,14 @@ def _kind(path: Path, kinds: tuple[str, ...]) -> str:
 
 def _need_pyarrow(path: Path) -> None:
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow  # noqa: F401, PLC0415 - pyarrow is optional
     except ImportError:
         raise ValueError(f"{str(path)!r} needs pyarrow, which is missing; pip install oneof[parquet]") from None
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say in one sentence what is wrong with a file: its readers know errors of every kind."""
+    """Turn any error of a reader into one sentence about the file; readers raise errors of many kinds."""
     try:
         yield
     except Exception as error:
@@ -181,16 +185,24 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _read_text(path: Path, kind: str, columns: list[str]) -> Table:
-    options: dict[str, Any] = {"sep": _DELIMITERS[kind], "index_col": False}
+    # As bytes, since pandas would look for missing values among the strings that a converter returns.
+    converters = dict.fromkeys(columns, str.encode)
     with _reading(path), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-        frame = pd.read_csv(path, **options)
+        frame = pd.read_csv(path, sep=_DELIMITERS[kind], index_col=False, converters=converters)
     _check_columns(path, columns, frame)
-    if not columns:
-        return Table(path, frame, frame[[]])
-    with _reading(path):  # once more, without the guesses that features need
-        written = pd.read_csv(path, **options, usecols=columns, dtype=str, na_filter=False)
-    return Table(path, frame, written[columns])
+    for name in columns:
+        frame[name] = pd.Series(map(bytes.decode, frame[name]), dtype=str)
+    return Table(path, frame, frame[columns], tuple(columns))
+
+
+def _inferred(column: Any) -> Any:
+    """Return a column of text with the type that `pandas.read_csv` gives it: numbers, booleans, gaps or text."""
+    text = StringIO()
+    # In quotes, because pandas skips empty lines.
+    column.to_csv(text, index=False, header=False, quoting=csv.QUOTE_ALL)
+    text.seek(0)
+    return pd.read_csv(text, header=None).squeeze(axis=1)
 
 
 def _read_parquet(path: Path, columns: list[str]) -> Table:
@@ -199,7 +211,7 @@ def _read_parquet(path: Path, columns: list[str]) -> Table:
         frame.columns = frame.columns.map(str)
         if not frame.columns.is_unique:
             raise ValueError(f"{_quoted(frame.columns[frame.columns.duplicated()])} occurs more than once")
-        # An index with a name may serve as an id, but is no feature.
+        # An index with a name may be an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     _check_columns(path, columns, indexed)
     return Table(path, frame.reset_index(drop=True), indexed[columns])
@@ -230,7 +242,7 @@ def _read_npz(path: Path, columns: list[str]) -> Table:
 
 
 def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
-    """Turn the rows of a 0/1 matrix into lists of class names; leave a vector alone."""
+    """Turn the rows of a 0/1 matrix into lists of class names; a vector stays as it is."""
     if array.ndim == 1 or not len(array):
         return array.ravel()
     candidates, names = encode(array, classes)
@@ -243,21 +255,22 @@ def _check_columns(path: Path, wanted: list[str], names: Collection[str]) -> Non
             raise ValueError(f"{str(path)!r} has no column {name!r}; {alternatives(name, names)}")
 
 
-def _as_floats(frame: Any) -> Any:
+def _as_floats(frame: Any, as_written: Collection[str]) -> Any:
     """Return numeric and boolean columns as floats, gaps as NaN; refuse any other column by name."""
-    foreign = [name for name in frame if not _is_numeric(frame[name])]
+    columns = {name: _inferred(frame[name]) if name in as_written else frame[name] for name in frame}
+    foreign = [name for name, column in columns.items() if not _is_numeric(column)]
     if foreign:
-        example = frame[foreign[0]].dropna().iloc[:1].tolist()
+        example = columns[foreign[0]].dropna().iloc[:1].tolist()
         shown = f" (such as {str(example[0])!r})" if example else ""
         raise ValueError(
             f"the columns {_quoted(foreign)} hold no numbers{shown}, but features must; turn them into numbers, "
             "or fit with --drop or --id to set them apart"
         )
-    return pd.DataFrame({name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in frame})
+    return pd.DataFrame({name: column.to_numpy(dtype=float, na_value=np.nan) for name, column in columns.items()})
 
 
 def _is_numeric(column: Any) -> bool:
-    """Tell whether a column is made of numbers or truth values; gaps make objects of the latter."""
+    """Return whether a column holds numbers or booleans; booleans with gaps are objects."""
     return bool(
         pd.api.types.is_numeric_dtype(column) or pd.api.types.infer_dtype(column, skipna=True) == "boolean"
     )
@@ -290,6 +303,6 @@ def _as_text(cell: Any) -> Any:
 
 
 def _quoted(names: Sequence[str]) -> str:
-    """Name columns in a message, the first ten and the count."""
+    """Name columns in a message, the first ten and how many there are."""
     shown = ", ".join(map(repr, list(names)[:_SHOWN]))
     return shown + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")

@@ -1,4 +1,4 @@
-"""Known data sets from their published files: where these are looked for, and what they hold."""
+"""Known data sets, loaded from their published files, which are downloaded where they are missing."""
 
 import os
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
+from oneof.data.cache import cache_folder
 from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName
 from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch
@@ -50,14 +51,14 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
     if dataset.format == "mat":
         return _table(dataset, paths[0])
     if dataset.format == "idx":
-        train, test = (_certain(dataset, read_idx(paths[i], 3), read_idx(paths[i + 1], 1)) for i in (0, 2))
+        train, test = (_single_labels(dataset, read_idx(paths[i], 3), read_idx(paths[i + 1], 1)) for i in (0, 2))
     else:
-        train, test = (_certain(dataset, *_cifar(dataset, part)) for part in (paths[:-1], paths[-1:]))
+        train, test = (_single_labels(dataset, *_cifar(dataset, part)) for part in (paths[:-1], paths[-1:]))
     return train, test
 
 
 class Description(NamedTuple):
-    """What is known of a data set without reading it."""
+    """Facts about a data set that are known without reading it."""
 
     name: str
     rows: tuple[int, ...]  # of training and test part, or of all
@@ -70,7 +71,7 @@ class Description(NamedTuple):
 
 
 def describe_datasets(root: Root = None) -> list[Description]:
-    """Describe all known data sets, and say which have their files in the folder that `load_dataset` looks in."""
+    """Describe all known data sets; ``present`` says whether `load_dataset` would find all files of one."""
     folder = data_folder(root)
     return [
         Description(
@@ -88,21 +89,12 @@ def describe_datasets(root: Root = None) -> list[Description]:
 
 
 def data_folder(root: Root = None) -> Path:
-    """Return the first that is given of ``root``, ``$ONEOF_DATA`` and the cache folder."""
+    """Return ``root``, if it is not given ``$ONEOF_DATA``, and if that is not set the cache folder."""
     chosen = os.environ.get("ONEOF_DATA") if root is None else root
     try:
         return Path(chosen).expanduser() if chosen else cache_folder()
     except RuntimeError:
         raise FileNotFoundError(f"there is no home folder for {str(chosen)!r}; pass a whole path") from None
-
-
-def cache_folder() -> Path:
-    """Return ``$XDG_CACHE_HOME/oneof``, by default ``~/.cache/oneof``."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "oneof"
-    except RuntimeError:
-        raise FileNotFoundError("there is no home folder for the cache; set XDG_CACHE_HOME to a folder") from None
 
 
 def _locate(dataset: Dataset, folder: Path) -> list[Path]:
@@ -121,33 +113,40 @@ def _locate(dataset: Dataset, folder: Path) -> list[Path]:
 
 
 def _find(folder: Path, file: File) -> Path | None:
-    """Return the path of a file; copies of some have names that differ in case, spaces or punctuation."""
+    """Return the path of a file or None; in some copies, names differ in case, spaces or punctuation."""
     path = folder / file.path
     if path.is_file():
         return path
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    return next((other for other in siblings if _bare(other) == _bare(path) and other.is_file()), None)
+    return next(
+        (
+            other
+            for other in siblings
+            if _letters_and_digits(other) == _letters_and_digits(path) and other.is_file()
+        ),
+        None,
+    )
 
 
-def _bare(path: Path) -> str:
+def _letters_and_digits(path: Path) -> str:
     """Return the letters and digits of a file name."""
     return "".join(filter(str.isalnum, path.name.lower()))
 
 
 def _cifar(dataset: Dataset, paths: Sequence[Path]) -> tuple[Bytes, Bytes]:
-    """Return the images of several files, and the last label of each, which is the finest."""
+    """Return the images of several files, and the last label of each, which is the class (not the superclass)."""
     parts = [read_cifar(path, dataset.label_bytes) for path in paths]
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels[:, -1] for _, labels in parts])
 
 
-def _certain(dataset: Dataset, images: Bytes, labels: Bytes) -> PartialLabels:
-    """Make candidate sets of one out of true labels."""
+def _single_labels(dataset: Dataset, images: Bytes, labels: Bytes) -> PartialLabels:
+    """Return a data set whose candidate sets hold the true label alone."""
     candidates = labels[:, None] == np.arange(len(dataset.classes))
     return PartialLabels(images, candidates, labels.astype(np.int64), np.array(dataset.classes), dataset.name)
 
 
 def _table(dataset: Dataset, path: Path) -> PartialLabels:
-    """Read a table, which must have the published size: some files have no checksum to be known by."""
+    """Read a table; it must have the published shape, since for some files no checksum is known."""
     x, candidates, y = read_mat(path)
     found, expected = (*x.shape, candidates.shape[1]), (*dataset.rows, *dataset.shape, len(dataset.classes))
     if found != expected:

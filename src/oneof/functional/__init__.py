@@ -1,0 +1,63 @@
+"""The formula sheet: losses and label updates as pure functions of tensors.
+
+Every function reduces over the last axis (the K classes), accepts any axes before it, returns one value for
+each example and works in log space: nothing is exponentiated on its own, no probability is multiplied or
+divided. Letters are those of the IDGP paper: S the candidate set (here a boolean mask ``candidates``), o_j = 1
+when j is in S, theta the Categorical and z the Bernoulli parameters, l the class scores with theta =
+softmax(l), s the distractor logits with z = sigmoid(s), r the responsibilities.
+"""
+
+from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes
+from oneof.functional.frequency import midpoints
+from oneof.functional.generation import (
+    beta_weights,
+    dirichlet_weights,
+    distractor_logits,
+    generation_nll,
+    label_scores,
+    log_mix,
+    log_prior_weight,
+    map_nll,
+    prior_nll,
+    responsibilities,
+)
+from oneof.functional.graph import adjacency, nearest_neighbours
+from oneof.functional.losses import (
+    bernoulli_nll,
+    candidate_nll,
+    complementary_nll,
+    dirichlet_kl,
+    leveraged_sigmoid,
+    mean,
+    soft_cross_entropy,
+)
+from oneof.functional.targets import class_activation, posterior, uniform
+
+__all__ = [
+    "adjacency",
+    "bernoulli_nll",
+    "beta_weights",
+    "candidate_nll",
+    "class_activation",
+    "complementary_nll",
+    "dirichlet_kl",
+    "dirichlet_weights",
+    "distractor_logits",
+    "generation_nll",
+    "instance_contrast",
+    "label_contrast",
+    "label_scores",
+    "leveraged_sigmoid",
+    "log_mix",
+    "log_prior_weight",
+    "map_nll",
+    "mean",
+    "midpoints",
+    "moved_prototypes",
+    "nearest_neighbours",
+    "posterior",
+    "prior_nll",
+    "responsibilities",
+    "soft_cross_entropy",
+    "uniform",
+]

@@ -1,0 +1,159 @@
+"""IDGP: theta and z from network outputs, and the likelihood and prior of a candidate set (Eq. 4 to 11).
+
+Sums are in place where possible: allocating memory for a large tensor takes several times as long as the sum.
+"""
+
+from math import inf, log, log1p
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, softplus
+
+from oneof.functional.common import indicator, posterior_and_entropy, posterior_and_log
+from oneof.functional.targets import posterior
+
+# --- From network outputs to theta and z (Eq. 8 and 9) ----------------------------------------------------
+
+
+def label_scores(u: Tensor, a: float, b: float, gamma: float, candidates: Tensor | None = None) -> Tensor:
+    """Class scores l of Eq. 8, so that ``theta = softmax(l)``.
+
+    ``l_j = log(lambda_j + o_j)`` with the Dirichlet parameters ``lambda_j = a exp(u_j / gamma) + b``. Without
+    ``candidates`` the counts o are zero, as for an example whose candidate set is unknown.
+    """
+    return _log_concentration(u, a, b, gamma, candidates)
+
+
+def distractor_logits(
+    v_alpha: Tensor, v_beta: Tensor, a: float, b: float, gamma: float, candidates: Tensor | None = None
+) -> Tensor:
+    """Distractor logits s of Eq. 9, so that ``z = sigmoid(s)``.
+
+    ``s_j = log(alpha_j + o_j) - log(beta_j)`` with the Beta parameters ``alpha_j = a exp(v_alpha_j / gamma) + b``
+    and ``beta_j = a exp(v_beta_j / gamma) + b``.
+    """
+    log_alpha = _log_concentration(v_alpha, a, b, gamma, candidates)
+    return log_alpha.sub_(_log_concentration(v_beta, a, b, gamma))
+
+
+def _log_concentration(v: Tensor, a: float, b: float, gamma: float, counts: Tensor | None = None) -> Tensor:
+    """``log(a exp(v / gamma) + b + counts)``, in a tensor of its own."""
+    v = _log_scaled(v, a, gamma)
+    if counts is None:
+        return _log_plus(v, b)
+    if b == 0:
+        return torch.where(counts, _log_one_plus_exp(v), v)
+    log_c = indicator(counts, v.dtype).mul_(log1p(1 / b)).add_(log(b))  # log(b + counts)
+    return _log_one_plus_exp(v - log_c).add_(log_c)
+
+
+def _log_scaled(v: Tensor, a: float, gamma: float) -> Tensor:
+    """``log(a exp(v / gamma))``, in a tensor of its own."""
+    return (v / gamma).add_(log(a))
+
+
+def _log_plus(v: Tensor, c: float) -> Tensor:
+    """``log(exp(v) + c)`` for c >= 0, overwriting v; with c = 0 it is v, as log(0) would spoil the gradient."""
+    if c in (0, 1):
+        return _log_one_plus_exp(v) if c else v
+    return _log_one_plus_exp(v.sub_(log(c))).add_(log(c))
+
+
+def _log_one_plus_exp(v: Tensor) -> Tensor:
+    """``log(1 + exp(v))``; by default torch returns v above 20, which is not exact in double precision."""
+    return softplus(v, threshold=40)
+
+
+# --- The likelihood of a candidate set (Eq. 4) ------------------------------------------------------------
+
+
+def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
+    """Minus the log-likelihood of the candidate set under the generation process (Eq. 4), in O(K).
+
+    ``-log sum_{j in S} theta_j prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k)`` for l =
+    ``scores`` and s = ``distractors``. Computed as in EM, with the responsibilities r as constants: value and
+    gradient are the same, but there are no second derivatives: ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j +
+    (1 - o_j + r_j) log(1 - z_j)] - H(r)``.
+    """
+    r, entropy = posterior_and_entropy(scores.detach() - distractors.detach(), candidates)  # the responsibilities
+    wrong = indicator(candidates, r.dtype) - r
+    return prior_nll(scores, distractors, r, wrong, 1 - wrong) - entropy
+
+
+def responsibilities(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
+    """Posterior r that candidate j is the correct label: ``r_j ~ theta_j (1 - z_j) / z_j`` on S."""
+    return posterior(scores - distractors, candidates)
+
+
+# --- The prior (Eq. 6, 10 and 11) -------------------------------------------------------------------------
+
+
+def prior_nll(scores: Tensor, distractors: Tensor, weights: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """The prior term of Eq. 6 for constant weights.
+
+    ``-sum_j [w_j log theta_j + A_j log z_j + B_j log(1 - z_j)]`` with w = lambda-hat - 1 = ``weights``, A =
+    alpha-hat - 1 = ``positive`` and B = beta-hat - 1 = ``negative``.
+    """
+    return _prior_terms(scores, distractors, weights, positive, negative).sum(-1)
+
+
+def _prior_terms(
+    scores: Tensor, distractors: Tensor, weights: Tensor, positive: Tensor, negative: Tensor
+) -> Tensor:
+    log_theta, log_z = scores.log_softmax(-1), logsigmoid(distractors)  # and log(1 - z) = log z - distractors
+    terms = torch.addcmul(negative * distractors, positive + negative, log_z, value=-1)
+    return terms.addcmul_(weights, log_theta, value=-1)
+
+
+def map_nll(
+    scores: Tensor,
+    distractors: Tensor,
+    candidates: Tensor,
+    likelihood_weight: float,
+    weights: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+) -> Tensor:
+    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up."""
+    r, log_r = posterior_and_log(scores.detach() - distractors.detach(), candidates)  # the responsibilities
+    weights = weights.add(r, alpha=likelihood_weight)
+    wrong = indicator(candidates, r.dtype).sub(r).mul_(likelihood_weight)
+    positive = positive + wrong
+    negative = wrong.neg_().add_(likelihood_weight).add_(negative)
+    terms = _prior_terms(scores, distractors, weights, positive, negative)
+    return terms.addcmul_(r, log_r, value=likelihood_weight).sum(-1)  # minus the entropy, as generation_nll has it
+
+
+def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
+    """``log(a exp(v / gamma) + b - 1)``: the log of a concentration minus one; -inf where that is negative."""
+    v = _log_scaled(v, a, gamma)
+    if b >= 1:
+        return _log_plus(v, b - 1)
+    excess = log(1 - b) - v
+    return torch.where(excess < 0, v + torch.log1p(-excess.clamp(max=0.0).exp()), -inf)
+
+
+def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
+    """``log(share exp(first) + (1 - share) exp(second))``: the mixing of Eq. 10 and 11."""
+    if share in (0, 1):
+        return first if share else second
+    offset = log1p(-share) - log(share)
+    return torch.logaddexp(first, second + offset if offset else second).add_(log(share))
+
+
+def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0) -> Tensor:
+    """Weights lambda-hat - 1 of Eq. 10 scaled to sum to one: w on the candidates, ``eps`` elsewhere.
+
+    Without scaling they would grow like exp(u / gamma), and the steps of confident examples with them. A row whose
+    weights are all zero stays zero.
+    """
+    if eps > 0:
+        return torch.where(candidates, log_weights, log(eps)).softmax(-1).nan_to_num_(0.0)
+    return posterior(log_weights, candidates).nan_to_num_(0.0).mul_(indicator(candidates, log_weights.dtype))
+
+
+def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights alpha-hat - 1 and beta-hat - 1 of Eq. 11, scaled so that the two of a label sum to one."""
+    share = (log_positive - log_negative).sigmoid_()
+    rest = 1 - share
+    return share.nan_to_num_(0.0), rest.nan_to_num_(0.0)

@@ -1,0 +1,162 @@
+"""Candidate sets, and sets of wrong labels, in any form that users have them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import column_or_1d
+
+from oneof.labels.names import class_names, number_labels
+from oneof.labels.reading import flatten, is_missing, to_python, unwrap
+from oneof.labels.validation import Encoded, check_encoded, rows_text
+
+
+def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
+    """Turn candidate label sets into a boolean matrix and its class names.
+
+    Parameters
+    ----------
+    y : array-like, DataFrame or sparse matrix with one row per sample
+        A 2-d array, tensor, DataFrame or sparse matrix holds 0/1, one column per class. A list, tuple,
+        Series or 1-d object array of lists, tuples, sets or 1-d arrays holds class names, even if they
+        look like 0/1. A 1-d array or list of scalars holds one label per row.
+    classes : sequence of str or int, optional
+        All classes, in the order of the columns. By default the column names of a DataFrame,
+        ``arange(K)`` for any other matrix, and the sorted labels of `y` otherwise.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``; without it, a string is one label.
+
+    Returns
+    -------
+    candidates : ndarray of bool, shape (n, K)
+        A new array; ``candidates[i, k]`` says whether class k is a candidate of row i.
+    classes : ndarray, shape (K,)
+        The name of each column.
+
+    Examples
+    --------
+    >>> candidates, classes = encode([["cat", "dog"], ["dog"], ["cow", "cat"]])
+    >>> candidates.astype(int)
+    array([[1, 0, 1],
+           [0, 0, 1],
+           [1, 1, 0]])
+    >>> classes.tolist()
+    ['cat', 'cow', 'dog']
+    >>> encode(["cat|dog", "dog"], separator="|")[0].tolist()
+    [[True, True], [False, True]]
+    """
+    return check_encoded(
+        *_read(y, classes, separator),
+        "the candidate set is empty in {rows}, but every row needs at least one candidate label: "
+        "add the labels or drop the rows",
+    )
+
+
+def from_complementary(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
+    """Turn labels known to be wrong into candidate sets: all other classes.
+
+    Parameters
+    ----------
+    y : array-like, DataFrame or sparse matrix with one row per sample
+        The wrong labels of each row, in any form that `encode` takes. A row without any is allowed:
+        all classes are its candidates.
+    classes : sequence of str or int, optional
+        All classes, in the order of the columns. By default as for `encode`: pass them if some class
+        may never be named as wrong.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``; without it, a string is one label.
+
+    Returns
+    -------
+    candidates, classes : ndarray of bool, shape (n, K), and ndarray, shape (K,)
+        As `encode` returns them; ``candidates[i, k]`` is False where class k is wrong for row i.
+
+    Examples
+    --------
+    >>> candidates, classes = from_complementary([["cat"], []], classes=["cat", "cow", "dog"])
+    >>> candidates.tolist()
+    [[False, True, True], [True, True, True]]
+    """
+    wrong, names = _read(y, classes, separator)
+    return check_encoded(
+        np.logical_not(wrong, out=wrong),
+        names,
+        "every class is excluded in {rows}, but one of them must be true: mend or drop the rows, "
+        "or pass all classes as `classes` if y does not name them all",
+    )
+
+
+def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
+    """Return the matrix of the labels that each row names, and the class names; rows may be empty."""
+    if not isinstance(separator, str | None):
+        raise TypeError(f"separator is {separator!r}, but must be a string: pass one such as '|', or None")
+    if separator == "":
+        raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
+    y = unwrap(y, "y")
+    if isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
+        y = column_or_1d(np.asarray(y), warn=True).tolist()
+    if not isinstance(y, list):
+        if separator is not None:
+            raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
+        return _read_matrix(y), _column_names(y, classes)
+    labels, rows = flatten(y if separator is None else _split(to_python(y), separator))
+    codes, names = number_labels(labels, rows, classes, "y")
+    candidates = np.zeros((len(y), len(names)), dtype=bool)
+    candidates[rows, codes] = True
+    return candidates, names
+
+
+def _read_matrix(y: Any) -> NDArray[np.bool_]:
+    """Turn a matrix of 0/1 into booleans, refusing every other value."""
+    is_sparse = sparse.issparse(y)
+    values: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
+    if is_sparse:
+        values.sum_duplicates()
+    elif values.dtype == object:
+        # pandas.NA has no truth value, so that the comparison below would fail.
+        values = np.where(pd.isna(values), np.nan, values)
+    ones = values == 1
+    rows, columns = ((values != 0) != ones).nonzero()
+    if len(rows):
+        (value,) = to_python([values[rows[0], columns[0]]])
+        raise ValueError(
+            f"y holds values such as {value!r} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
+            "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
+        )
+    dense: NDArray[np.bool_] = ones.toarray() if is_sparse else ones
+    return dense
+
+
+def _column_names(y: Any, classes: Any) -> NDArray[Any]:
+    """Name the columns of a matrix: by `classes`, else by its own names, else by number."""
+    own = y.columns.tolist() if isinstance(y, pd.DataFrame) else None
+    if classes is None:
+        return np.arange(y.shape[1]) if own is None else class_names(own, "the header of y")
+    names = class_names(classes)
+    if len(names) != y.shape[1]:
+        raise ValueError(
+            f"classes has {len(names)} names and y has {y.shape[1]} columns: name each column exactly once"
+        )
+    # Giving the same names in another order would swap classes silently.
+    if own is not None and own != names.tolist() and set(own) == set(names.tolist()):
+        raise ValueError(
+            f"the columns of y are {own}, which is not the order of classes, {names.tolist()}: "
+            "pass y[classes] to reorder them, or y.to_numpy() to rename them"
+        )
+    return names
+
+
+def _split(texts: list[Any], separator: str) -> list[Any]:
+    """Split every string into its labels; missing cells stay, to be refused later together with their rows."""
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) and not is_missing(text):
+            raise TypeError(
+                f"separator is given, but row {row} is of type {type(text).__name__}: "
+                "pass strings only, or leave separator out"
+            )
+    return [
+        [part.strip() for part in text.split(separator) if part.strip()] if isinstance(text, str) else text
+        for text in texts
+    ]

@@ -1,0 +1,83 @@
+"""Class names: which labels may serve as one, and the class number of every label."""
+
+from collections.abc import Sequence
+from itertools import repeat
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from oneof.labels.reading import is_missing, to_python
+from oneof.labels.validation import rows_text
+
+# Missing and complex values are refused later, each with an error message of its own.
+_READABLE = (str, int, float, complex, NoneType, type(pd.NA), type(pd.NaT))
+
+
+def number_labels(
+    labels: list[Any], rows: NDArray[np.intp], classes: Any, source: str
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the class number of each label, and the class names; ``source`` names the labels in messages."""
+    distinct = _distinct(labels, rows, source)
+    names = np.array(sorted(distinct)) if classes is None else class_names(classes)
+    numbers = {name: number for number, name in enumerate(names.tolist())}
+    codes = np.fromiter(map(numbers.get, labels, repeat(-1)), dtype=np.intp, count=len(labels))
+    outside = np.flatnonzero(codes < 0)
+    if outside.size:
+        unknown = sorted({labels[i] for i in outside})
+        shown = ", ".join(map(repr, unknown[:10])) + (", ..." if len(unknown) > 10 else "")
+        raise ValueError(
+            f"{source} names unknown labels ({shown}) in {rows_text(rows[outside])}, but only those in "
+            "classes are expected: add them to classes or mend the rows"
+        )
+    return codes, names
+
+
+def _distinct(labels: list[Any], rows: NDArray[np.intp], source: str) -> set[Any]:
+    """Return the distinct labels, refusing those that cannot name a class."""
+    foreign = {kind for kind in set(map(type, labels)) if not issubclass(kind, _READABLE)}
+    if foreign:
+        i = next(i for i, label in enumerate(labels) if type(label) in foreign)
+        raise TypeError(
+            f"{source} holds a label of type {type(labels[i]).__name__} in row {rows[i]}, but labels must be "
+            "strings or integers: convert it, and write each set as a list, tuple, set or 1-d array"
+        )
+    distinct = set(labels)
+    if any(map(is_missing, distinct)):
+        where = rows[[is_missing(label) for label in labels]]
+        raise ValueError(
+            f"{source} holds missing labels (None or NaN) in {rows_text(where)}, but every label must be "
+            "known: fill them in or drop them"
+        )
+    texts = [label for label in distinct if isinstance(label, str)]
+    if 0 < len(texts) < len(distinct):
+        text, number = min(texts), next(label for label in labels if not isinstance(label, str))
+        raise ValueError(
+            f"{source} mixes strings such as {text!r} and numbers such as {number!r}, but class names must "
+            "be of one kind: convert them all to strings"
+        )
+    if not all(
+        isinstance(label, str | int) or (isinstance(label, float) and label.is_integer()) for label in distinct
+    ):
+        # Raises the error of scikit-learn, whose text about continuous and complex targets other tools look for.
+        check_classification_targets(np.asarray(labels))
+    return distinct
+
+
+def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
+    """Return given class names as an array, in their order."""
+    names = classes.tolist() if hasattr(classes, "tolist") else classes
+    if not isinstance(names, Sequence) or isinstance(names, str):
+        raise TypeError(
+            f"classes is of type {type(classes).__name__}, but the order of classes matters: "
+            "pass a list or 1-d array of names"
+        )
+    names = to_python(names)
+    distinct = _distinct(names, np.arange(len(names)), source)
+    if len(distinct) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{source} holds {twice!r} more than once: name each class exactly once")
+    return np.array(names)
