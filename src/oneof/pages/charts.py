@@ -42,7 +42,7 @@ svg .number { fill: var(--ink); pointer-events: none } svg .strong { fill: var(-
 """
 _LETTERS = 22  # of a name beside a line
 _STEP = 14.0  # from one name to the next
-_EDGE = 4  # around a plot, so that a dot on its edge is whole
+_EDGE = 3  # around a plot, so that a dot on its edge is whole
 _SETTLED = 0.2  # share of the epochs whose steep rise may be cut off
 _GAP = 18  # between panels
 _PER_ROW = 2
