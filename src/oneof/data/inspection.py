@@ -32,7 +32,7 @@ class Companions:
 
     @property
     def ambiguity(self) -> float | None:
-        """The largest of these; by true classes it is the ambiguity degree of Cour et al. (JMLR 2011)."""
+        """The largest share of `others`; by true classes, the ambiguity degree of Cour et al. (JMLR 2011)."""
         return float(self.others.max()) if (self.rows >= ENOUGH).any() else None
 
     @property
@@ -51,8 +51,8 @@ class Inspection:
     rows: int
     sizes: Counts  # (K + 1,): how many sets have 0, 1, ..., K labels
     by_set: Companions
-    by_truth: Companions | None  # None where the truth is unknown, as is the next
-    outside: int | None  # rows whose truth is no candidate
+    by_truth: Companions | None  # None where the truth is unknown
+    outside: int | None  # rows whose truth is no candidate; None where the truth is unknown
 
     @property
     def mean_size(self) -> float:

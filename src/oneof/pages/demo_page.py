@@ -34,7 +34,8 @@ tbody th, td { padding: .6rem 0; border-top: 1px solid var(--rule) } thead th { 
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; align-items: baseline }
 dd { overflow-wrap: anywhere } .narrow { display: none }
 @media (max-width: 46rem) {
-  .wide { display: none } .narrow { display: block } .gallery { grid-template-columns: 1fr 1fr }
+  .wide { display: none } .narrow { display: block }
+  .gallery { grid-template-columns: 1fr 1fr } .card { column-gap: .4rem; padding: .7rem }
   tr { display: grid; grid-template-columns: 1fr 6rem 6rem; gap: 0 .75rem; align-items: end;
     border-top: 1px solid var(--rule) }
   thead tr { border: 0 } tbody th, td { border: 0; padding: .5rem 0 0 } th, .number { width: auto }

@@ -27,7 +27,7 @@ _TITLE = 60  # letters of a name in a description
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Percents at places (i, j): column i counts to the right, row j upwards."""
+    """Mean test accuracies in percent at places (i, j): column i counts to the right, row j upwards."""
 
     title: str
     axes: tuple[str, str]  # the names of the settings, along columns and along rows
