@@ -18,7 +18,8 @@ import torch
 from joblib import Parallel, delayed
 
 import oneof
-from oneof.cli.demo import Problem, make_problem
+from oneof.cli.demo import make_problem
+from oneof.cli.demo_report import DigitsProblem
 
 SEEDS = range(100, 110)
 LEDGER = Path(__file__).parent / "results" / "idgp-defaults.jsonl"
@@ -52,7 +53,7 @@ SETTINGS: list[Settings] = [
 ]
 
 
-def validate(method: str, settings: dict[str, float | str], seed: int, problem: Problem) -> float:
+def validate(method: str, settings: dict[str, float | str], seed: int, problem: DigitsProblem) -> float:
     """Return the validation accuracy of one fit."""
     model = getattr(oneof, method)(random_state=seed, device="cpu", threads=1, **settings)
     model.fit(problem.x_train, problem.candidates)

@@ -12,7 +12,9 @@ from marks import END, between
 
 from oneof.bench.ledger import read
 from oneof.io.files import replacing
-from oneof.pages.charts import Figure, Panel, _names, _ticks, standalone
+from oneof.pages.charts import Axis, Plot, Series, chart, standalone, ticks
+from oneof.pages.content import Figure, Panel
+from oneof.pages.frame import GREY, HUES
 
 ROOT = Path(__file__).parents[1]
 LEDGER = ROOT / "benchmarks" / "results" / "learning-curve.jsonl"
@@ -126,106 +128,54 @@ def with_table(page: str, curves: Sequence[Curve]) -> str:
 # --- Figure -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Where numbers of rows and values lie in a panel; ``scale`` is what the height is proportional to."""
-
-    low: float
-    high: float
-    scale: Callable[[float], float]
-    left: int = 44
-    top: int = 26
-    width: int = 290
-    height: int = 230
-
-    def x(self, rows: float) -> float:
-        """Return the place of a number of rows, on a logarithmic axis."""
-        return self.left + self.width * log(rows / SIZES[0]) / log(SIZES[-1] / SIZES[0])
-
-    def y(self, value: float) -> float:
-        """Return the height of a value."""
-        low, high = self.scale(self.low), self.scale(self.high)
-        return self.top + self.height * (high - self.scale(value)) / (high - low)
-
-
-class Line(NamedTuple):
-    """A named line through points, with those of single seeds about it."""
-
-    name: str
-    hue: str
-    points: Mapping[int, float]
-    seeds: Sequence[tuple[int, float]] = ()
-    dashes: str = "none"
-
-
 def figure(curves: Sequence[Curve]) -> Figure:
     """Draw accuracy, and excess risk beside the bound, against the number of training rows."""
     accuracies, risks = [], []
-    for curve, hue in zip(curves, ("m6", "m1"), strict=False):
+    for curve, hue in zip(curves, (HUES[6], HUES[1]), strict=False):
         accuracies.append(_measured(curve, hue, "test_accuracy", 100))
         if curve.reference:
             level = 100 * fmean(record["test_accuracy"] for record in curve.reference)
-            accuracies.append(Line(f"{curve.network}, true", hue, dict.fromkeys(SIZES, level), dashes="5 4"))
+            points = [(rows, level) for rows in SIZES]
+            accuracies.append(Series(f"{curve.network}, true", hue, points, dashed=True))
         excess = _measured(curve, hue, "excess")
         if excess.points:
             risks.append(excess)
         if curve.network == "linear":
-            risks.append(Line("bound", "m3", curve.means("bound")))
+            risks.append(Series("bound", HUES[3], list(curve.means("bound").items())))
     if risks:
-        first, value = min(risks[0].points.items())
-        risks.append(Line("like 1/√n", "bound", {n: value * (first / n) ** 0.5 for n in SIZES}))
+        first, value = min(risks[0].points)
+        points = [(rows, value * (first / rows) ** 0.5) for rows in SIZES]
+        risks.append(Series("like 1/√n", GREY, points, dashed=True))
     charts = (
         ("test accuracy, %", accuracies, _percents),
         ("excess risk, and the bound of Theorem 1", risks, _powers),
     )
-    panels = [_panel(title, lines, axis) for title, lines, axis in charts if lines]
+    panels = [_panel(title, series, axis) for title, series, axis in charts if series]
     return Figure("learning-curve", "IDGP on Fashion-MNIST with instance-dependent candidate sets", panels)
 
 
-def _measured(curve: Curve, hue: str, name: str, factor: float = 1) -> Line:
-    """Return the line of a measure, where it is positive."""
-    seeds = [(n, factor * value) for n in curve.records for value in curve.values(n, name) if value > 0]
-    means = {n: factor * value for n, value in curve.means(name).items() if value > 0}
-    return Line(curve.network, hue, means, seeds)
+def _measured(curve: Curve, hue: str, name: str, factor: float = 1) -> Series:
+    """Return the line of a measure, where it is positive, with a dot for each seed."""
+    dots = [(n, factor * value) for n in curve.records for value in curve.values(n, name) if value > 0]
+    means = [(n, factor * value) for n, value in curve.means(name).items() if value > 0]
+    return Series(curve.network, hue, means, dots=dots)
 
 
-def _percents(low: float, high: float) -> tuple[Frame, list[float]]:
-    frame = Frame(low - 1, high + 1, float)
-    return frame, _ticks(frame.low, frame.high)
+def _percents(low: float, high: float) -> Axis:
+    return Axis(low - 1, high + 1, ticks(low - 1, high + 1))
 
 
-def _powers(low: float, high: float) -> tuple[Frame, list[float]]:
+def _powers(low: float, high: float) -> Axis:
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    return Frame(10.0**first, 10.0**last, log), [10.0**power for power in range(first, last + 1)]
+    return Axis(10.0**first, 10.0**last, [10.0**power for power in range(first, last + 1)], scale=log)
 
 
-def _panel(title: str, lines: Sequence[Line], axis: Callable[[float, float], tuple[Frame, list[float]]]) -> Panel:
-    everything = [value for line in lines for value in (*line.points.values(), *(v for _, v in line.seeds))]
-    frame, ticks = axis(min(everything), max(everything))
-    right, bottom = frame.left + frame.width, frame.top + frame.height
-    parts = [f'<text class="title" x="0" y="14">{title}</text>']
-    for tick in ticks:
-        y = frame.y(tick)
-        parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{frame.left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for rows in SIZES:
-        parts.append(f'<text x="{frame.x(rows):.1f}" y="{bottom + 19}" text-anchor="middle">{rows}</text>')
-    parts.append(f'<text x="{right}" y="{bottom + 37}" text-anchor="end">training rows</text>')
-    ends = []
-    for line in lines:
-        points = [(frame.x(rows), frame.y(value)) for rows, value in line.points.items()]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        dots = "".join(
-            f'<circle class="end" cx="{frame.x(rows):.1f}" cy="{frame.y(value):.1f}" r="2.2" fill-opacity=".5"/>'
-            for rows, value in line.seeds
-        )
-        parts.append(
-            f'<g class="{line.hue}"><path class="line" stroke-dasharray="{line.dashes}" d="M{path}"/>{dots}</g>'
-        )
-        ends.append((line.name, line.hue, *points[-1]))
-    last = ", ".join(f"{line.name} {list(line.points.values())[-1]:.3g}" for line in lines)
-    words = f"{title} against the number of training rows; at the end: {last}"
-    return Panel(right + 94, bottom + 44, "".join(parts) + _names(frame, ends), words)
+def _panel(title: str, series: Sequence[Series], axis: Callable[[float, float], Axis]) -> Panel:
+    everything = [value for each in series for _, value in (*each.points, *each.dots)]
+    x_axis = Axis(SIZES[0], SIZES[-1], SIZES, "training rows", log)
+    y_axis = axis(min(everything), max(everything))
+    plot = Plot(x_axis, y_axis, width=290, height=230, left=44)
+    return chart(title, plot, series, f"{title} against the number of training rows", number=".3g")
 
 
 def draw() -> None:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from markup import told
 from oneof.bench.ledger import read, run_key
 from oneof.bench.plan import read_plan
 from oneof.bench.running.engines import Outcome
@@ -258,13 +259,15 @@ def test_the_table_holds_means_and_facts(command, results, tmp_path):
 def test_heights_in_the_figure_are_the_means(command, results, tmp_path):
     """The line of PRODEN is linear in epochs, so are its heights; that of true labels is level."""
     _, panel = drawn(command, results, write(tmp_path / "all.jsonl", results.chart().runs()))
-    lines = [
-        [tuple(map(float, point.split(","))) for point in path.get("d")[1:].split()]
-        for group in panel
-        for path in group.findall("{http://www.w3.org/2000/svg}path")
-    ]
-    legend, (proden, *_, truth) = lines[:5], lines[5:10]
-    assert len(legend) == 5
+    svg = "{http://www.w3.org/2000/svg}"
+    assert len(panel.findall(f"{svg}g")) == 5  # the legend
+    first_plot = {
+        group.get("class"): [tuple(map(float, point.split(","))) for point in path.get("d")[1:].split()]
+        for group in panel.find(f"{svg}svg")
+        for path in group.findall(f"{svg}path")
+    }
+    assert len(first_plot) == 5
+    proden, truth = first_plot["hue1"], first_plot["grey dashed"]
     assert len({y for _, y in truth}) == 1
     xs, ys = np.array(proden).T
     assert np.corrcoef(np.log(EPOCHS), xs)[0, 1] == pytest.approx(1, abs=1e-4)
@@ -327,7 +330,7 @@ def test_drawing_writes_figure_and_page(command, results, tmp_path, monkeypatch)
 @published
 def test_figure_and_table_are_rebuilt_from_the_ledger(command, results):
     report = results.read_chart()
-    assert standalone(command.figure(report)).encode() == results.FIGURE.read_bytes(), AGAIN
+    assert told(standalone(command.figure(report))) == told(results.FIGURE.read_text(encoding="utf-8")), AGAIN
     page = results.PAGE.read_bytes()
     assert results.with_table(page.decode(), report).encode() == page, AGAIN
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneof.bench.report.grids import Entry, Grid, Result, Results, accuracies, differences, latex, markdown
+from oneof.bench.report.grids import Result, Results, accuracies, differences, latex, markdown
 from oneof.bench.report.statistics import Cell, Comparison, cell, compare
+from oneof.pages.content import Entry, Grid
 
 HOSTILE = r"\a_b & 50% $x^2$ #1 {y} ~z~ <w> |v| [u] *t* `s`"
 

@@ -5,10 +5,11 @@ import pytest
 
 from conftest import DESKTOP, PHONE
 from oneof.cli import demo
+from oneof.cli.demo_report import content
 from oneof.data.corrupt import hierarchical, uniform
 from oneof.data.inspection import inspect
+from oneof.data.inspection_summary import render_page as render_inspection
 from oneof.pages.demo_page import render as render_demo
-from oneof.pages.inspection_page import render as render_inspection
 from test_inspection import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -31,7 +32,7 @@ def pages(browser):
         "inspection of 10": inspection_page(10),
         "inspection of 200": inspection_page(200),
         "inspection, hostile": hostile_page(),
-        "demo": render_demo(report),
+        "demo": render_demo(content(report)),
     }
 
 

@@ -1,60 +1,15 @@
 import json
 import re
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from markup import parse
 from oneof.cli import demo
-from oneof.pages import demo_page
+from oneof.cli.demo_report import Measure, choose
 
 SEEDS, EPOCHS = range(2), 3
-VOID = {"meta", "br"}
-
-
-@dataclass
-class Element:
-    tag: str
-    attributes: dict
-    children: list = field(default_factory=list)
-
-    @property
-    def text(self):
-        return " ".join("".join(c if isinstance(c, str) else c.text for c in self.children).split())
-
-    def all(self, tag, name=""):
-        for child in self.children:
-            if isinstance(child, Element):
-                if child.tag == tag and name in ["", *child.attributes.get("class", "").split()]:
-                    yield child
-                yield from child.all(tag, name)
-
-
-class Tree(HTMLParser):
-    """A parser that refuses tags that do not match."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open = [Element("document", {})]
-        self.feed(text)
-        self.close()
-        assert [element.tag for element in self.open] == ["document"], "a tag was never closed"
-
-    def handle_starttag(self, tag, attrs):
-        element = Element(tag, dict(attrs))
-        self.open[-1].children.append(element)
-        if tag not in VOID:
-            self.open.append(element)
-
-    def handle_startendtag(self, tag, attrs):
-        self.open[-1].children.append(Element(tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop().tag == tag
-
-    def handle_data(self, data):
-        self.open[-1].children.append(data)
 
 
 @dataclass
@@ -65,7 +20,7 @@ class Ran:
 
     @property
     def tree(self):
-        return Tree(self.page).open[0]
+        return parse(self.page)
 
 
 def run(folder, processes):
@@ -133,7 +88,7 @@ def test_charts_draw_every_method_and_seed(ran):
     assert len(charts) == 2  # one for wide screens and one for phones
     for chart in charts:
         assert len(list(chart.all("path", "line"))) == len(demo.CONTENDERS)
-        assert len(list(chart.all("path", "seed"))) == len(demo.CONTENDERS) * len(SEEDS)
+        assert len(list(chart.all("path", "faint"))) == len(demo.CONTENDERS) * len(SEEDS)
         assert len(list(chart.all("text", "name"))) == len(demo.CONTENDERS)
 
 
@@ -187,23 +142,16 @@ def test_a_missing_folder_is_told_before_the_work(tmp_path, monkeypatch):
 
 
 def test_a_single_seed_has_no_deviation():
-    assert demo.Measure([0.5]).std is None
-    assert str(demo.Measure([0.5])) == "50.0"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "marks"), [(43, 100, [40, 60, 80, 100]), (90, 100, [90, 92, 94, 96, 98, 100])]
-)
-def test_ticks_are_round(low, high, marks):
-    assert demo_page.ticks(low, high) == marks
+    assert Measure([0.5]).std is None
+    assert str(Measure([0.5])) == "50.0"
 
 
 def test_examples_are_of_three_kinds_and_none_twice():
     rng = np.random.default_rng(3)
     posterior = rng.dirichlet(np.ones(4), size=200)
     truth = rng.integers(4, size=200)
-    kinds = demo_page.choose(posterior, truth)
+    kinds = choose(posterior, truth)
     chosen = [row for rows in kinds.values() for row in rows]
     assert len(chosen) == len(set(chosen)) == 24
     assert all(posterior[row].argmax() != truth[row] for row in kinds["Surest mistakes"])
-    assert demo_page.choose(posterior, posterior.argmax(1))["Surest mistakes"] == []
+    assert choose(posterior, posterior.argmax(1))["Surest mistakes"] == []

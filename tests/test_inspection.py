@@ -8,21 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from markup import parse
 from oneof.data.corrupt import hierarchical, uniform
-from oneof.data.inspection import (
-    ENOUGH,
-    findings,
-    head_numbers,
-    inspect,
-    lines,
-    one_line,
-    percent,
-    shorten,
-    size_bins,
-)
+from oneof.data.inspection import ENOUGH, inspect
+from oneof.data.inspection_summary import findings, head_numbers, lines, render_page, size_bins, write_page
 from oneof.metrics import approximated_accuracy, covering_rate
-from oneof.pages.inspection_page import render, write_page
-from test_demo import Tree
+from oneof.pages.frame import one_line, percent, shorten
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -204,7 +195,7 @@ def test_percent_claims_neither_never_nor_always(share, text):
 def test_names_are_shortened_in_the_middle():
     assert shorten("species number 177", 16) == "species nu…r 177"
     assert shorten("short", 16) == "short"
-    assert max(len(shorten("x" * n)) for n in range(100)) == 40
+    assert max(len(shorten("x" * n, 40)) for n in range(100)) == 40
 
 
 @problems
@@ -233,7 +224,9 @@ def test_lines_are_plain():
 
 
 def test_names_are_one_line():
-    assert [one_line(name) for name in ("a\nb", "\u202e", 7, "\ud800x")] == ["a b", "(blank)", "7", "x"]
+    assert [one_line(name) for name in ("a\nb", "\u202e \u202e", "\ud800x")] == ["a b", "", "x"]
+    assert inspect([["a\nb", "\u202e"]], classes=["a\nb", "\u202e"]).names == ("a b", "(blank)")
+    assert inspect([[7, 8]]).names == ("7", "8")
 
 
 def test_wrong_input():
@@ -248,12 +241,8 @@ def test_wrong_input():
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-def tree(page):
-    return Tree(page).open[0]
-
-
 def maps(page):
-    return list(tree(page).all("svg", "map"))
+    return list(parse(page).all("svg", "map"))
 
 
 def grouped(classes, rows=None):
@@ -262,9 +251,9 @@ def grouped(classes, rows=None):
 
 
 def test_page_is_self_contained_and_well_formed():
-    page = render(grouped(10), "sets.csv")
+    page = render_page(grouped(10), "sets.csv")
     assert not re.search(r"https?:|<script|<link|@import|url\(|\bsrc=|\bhref=", page)
-    (document,) = tree(page).all("html")
+    (document,) = parse(page).all("html")
     assert [h.text for h in document.all("h1")] == ["sets.csv"]
     assert all(list(figure.all("figcaption")) for figure in document.all("figure"))
     assert all(
@@ -274,9 +263,9 @@ def test_page_is_self_contained_and_well_formed():
 
 def test_page_shows_the_findings_and_numbers():
     found = inspect([["cat", "dog"]] * 12 + [["dog"]] * 3, y=[0] * 15)
-    page = tree(render(found, "sets"))
+    page = parse(render_page(found, "sets"))
     sentences = [item.text for item in page.all("li")]
-    assert sentences == findings(found, quote=lambda name: f"“{name}”")
+    assert sentences == findings(found, quote=lambda name: f"“\u2068{name}\u2069”")
     numbers = {div.children[0].text: div.children[1].text for dl in page.all("dl") for div in dl.all("div")}
     assert numbers == head_numbers(found)
     shares = [[cell.text for cell in row.children if cell.text] for row in page.all("tr")]
@@ -286,7 +275,7 @@ def test_page_shows_the_findings_and_numbers():
 @pytest.mark.parametrize("classes", [2, 20, 50])
 def test_small_heat_maps_have_a_cell_for_every_pair(classes):
     found = grouped(classes)
-    drawn = maps(render(found, "x"))
+    drawn = maps(render_page(found, "x"))
     assert len(drawn) == 2
     for heat, companions in zip(drawn, (found.by_set, found.by_truth), strict=True):
         cells = [rect for rect in heat.all("rect") if rect.attributes["class"] != "ground"]
@@ -301,7 +290,7 @@ def test_small_heat_maps_have_a_cell_for_every_pair(classes):
 @pytest.mark.parametrize("classes", [51, 100, 200])
 def test_large_heat_maps_have_every_pair_and_no_numbers(classes):
     found = grouped(classes)
-    heat = maps(render(found, "x"))[0]
+    heat = maps(render_page(found, "x"))[0]
     paths = list(heat.all("path"))
     squares = "".join(path.attributes["d"] for path in paths)
     at = {(int(y), int(x)) for x, y in re.findall(r"M(\d+) (\d+)h1v1h-1z", squares)}
@@ -314,7 +303,7 @@ def test_large_heat_maps_have_every_pair_and_no_numbers(classes):
 def test_very_many_labels_are_cut_to_the_closest():
     sets = np.eye(300, dtype=bool)[np.arange(6000) % 300]
     sets[sets[:, 7], 250] = True
-    page = render(inspect(sets), "x")
+    page = render_page(inspect(sets), "x")
     (heat,) = maps(page)
     assert "Of 300 labels, the 50 with the closest companions are drawn." in page
     titles = [title.text for text in heat.all("text") for title in text.all("title")]
@@ -324,19 +313,19 @@ def test_very_many_labels_are_cut_to_the_closest():
 
 def test_rows_of_few_sets_are_left_empty():
     found = inspect([["a", "b"]] * (ENOUGH - 1) + [["b"]] * ENOUGH)
-    (heat,) = maps(render(found, "x"))
+    (heat,) = maps(render_page(found, "x"))
     classes = [rect.attributes["class"] for rect in heat.all("rect")]
     assert classes == ["ground", "self", "cell", "cell", "self"]
     assert [rect.text for rect in heat.all("rect")][1:3] == ["9 sets that hold “a”"] * 2
     assert [text.text for text in heat.all("text", "number")] == ["47"]
-    assert "Where there are fewer than 10, the row is left empty." in render(found, "x")
+    assert "Where there are fewer than 10, the row is left empty." in render_page(found, "x")
 
 
 def test_hostile_names_are_text():
     y = np.arange(160) % 8
-    page = render(inspect(uniform(y, 8, 0.3, seed=0), HOSTILE, y), HOSTILE[3])
+    page = render_page(inspect(uniform(y, 8, 0.3, seed=0), HOSTILE, y), HOSTILE[3])
     assert not {"script", "img", "b"} & set(re.findall(r"<(\w+)", page))
-    names = [head.text for head in tree(page).all("th")]
+    names = [head.text for head in parse(page).all("th")]
     assert {"<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "\"'&amp;", "שלום עולם"} <= set(names)
     assert not re.search("[\x1b\u202e]", page)
 
@@ -345,7 +334,7 @@ def test_page_takes_the_place_of_the_old_one(tmp_path):
     out = tmp_path / "page.html"
     out.write_text("old", encoding="utf-8")
     write_page(grouped(5), out, "new")
-    assert out.read_text(encoding="utf-8") == render(grouped(5), "new")
+    assert out.read_text(encoding="utf-8") == render_page(grouped(5), "new")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
     with pytest.raises(FileNotFoundError, match="does not exist"):
         write_page(grouped(5), tmp_path / "nowhere" / "page.html", "x")

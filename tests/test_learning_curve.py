@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from markup import told
 from oneof.bench.ledger import read, run_key
 from oneof.bench.running.problem import Problem
 from oneof.data import PartialLabels
@@ -69,7 +70,9 @@ def write(path, records):
 
 def test_figure_and_table_are_rebuilt_from_the_ledger(results):
     curves = results.read_curves()
-    assert results.standalone(results.figure(curves)).encode() == results.FIGURE.read_bytes(), AGAIN
+    assert told(results.standalone(results.figure(curves))) == told(results.FIGURE.read_text(encoding="utf-8")), (
+        AGAIN
+    )
     page = results.PAGE.read_bytes()
     assert results.with_table(page.decode(), curves).encode() == page, AGAIN
 

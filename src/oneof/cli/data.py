@@ -116,8 +116,7 @@ def inspect(
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them."""
     from oneof.data.inspection import inspect as look
-    from oneof.data.inspection import lines
-    from oneof.pages.inspection_page import write_page
+    from oneof.data.inspection_summary import lines, write_page
 
     if html is not None:
         tables.check_target(html, [table], table=False)

@@ -1,1 +1,1 @@
-"""HTML pages: one frame, one chart module, three pages that receive plain data."""
+"""HTML pages and SVG figures. Pages receive plain data; who has the data builds it and writes the files."""

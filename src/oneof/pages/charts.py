@@ -1,78 +1,60 @@
-"""Figures as SVG: learning curves and heat maps, a few panels each, inside a page or as files of their own."""
+"""Line charts as SVG: axes, lines, and names at the ends of lines; figures in a page or as files of their own."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from sklearn.isotonic import isotonic_regression
 
-from oneof.bench.report.grids import MISSING, Grid, one_line
-from oneof.bench.report.results import Curves, Surface
+from oneof.pages.content import Figure, Panel
+from oneof.pages.frame import PALETTE, one_line, safe
 
-__all__ = ["STYLE", "Figure", "Panel", "curves", "heat_maps", "inline", "safe", "standalone"]
+__all__ = [
+    "STYLE",
+    "Axis",
+    "Plot",
+    "Series",
+    "axes",
+    "chart",
+    "drawing",
+    "inline",
+    "learning_curves",
+    "lines",
+    "lowest_settled",
+    "room_for",
+    "standalone",
+    "ticks",
+]
 
-_HUES = {  # in light and in dark surroundings; the first is that of the reference
-    "bound": ("#6f6b66", "#a8a4a0"),
-    "m0": ("#1d4fd8", "#82aaff"),
-    "m1": ("#b35c00", "#f5a54a"),
-    "m2": ("#00796b", "#43cdb9"),
-    "m3": ("#9333c7", "#cf94f5"),
-    "m4": ("#c2255c", "#ff86ae"),
-    "m5": ("#4d7c0f", "#a8d65c"),
-    "m6": ("#0b7fab", "#5cc8f2"),
-    "m7": ("#8a5a2b", "#d9a878"),
-    "m8": ("#b3261e", "#ff8a80"),
-    "m9": ("#55608f", "#b3bce6"),
-}
-_RIVALS = len(_HUES) - 2
-_LIGHT, _DARK = (" ".join(f".{name} {{ --hue: {hues[i]} }}" for name, hues in _HUES.items()) for i in (0, 1))
-STYLE = f"""
-:root {{ color-scheme: light dark; --page: #fbfaf8; --card: #fff; --ink: #1c1b1a; --soft: #65615c;
-  --rule: #dedad4; --link: #1d4fd8 }}
-{_LIGHT}
-@media (prefers-color-scheme: dark) {{ :root {{ --page: #161618; --card: #202023; --ink: #eceae6; --soft: #a5a19b;
-  --rule: #3a3a3e; --link: #82aaff }}
-{_DARK} }}
-svg text {{ fill: var(--soft); font: 12px system-ui, "Segoe UI", Roboto, sans-serif;
-  font-variant-numeric: tabular-nums }}
-svg .title {{ fill: var(--ink); font-weight: 600 }} svg .name {{ fill: var(--hue); font-weight: 600 }}
-.grid {{ stroke: var(--rule) }} .thread {{ stroke: var(--hue); stroke-opacity: .45 }}
-.line {{ fill: none; stroke: var(--hue); stroke-width: 1.6; stroke-linejoin: round }} .end {{ fill: var(--hue) }}
-.m0 .line {{ stroke-width: 2.8 }} .bound .line {{ stroke-dasharray: 3 3 }}
-.empty {{ fill: none; stroke: var(--rule) }} .chosen {{ fill: none; stroke: #ff8c1a; stroke-width: 3 }}
-svg .dark-on-light {{ fill: #111 }} svg .light-on-dark {{ fill: #fff }}
+STYLE = """
+svg { font: 12px system-ui, "Segoe UI", Roboto, sans-serif; font-variant-numeric: tabular-nums }
+svg text { fill: var(--soft) } svg .title { fill: var(--ink); font-weight: 600 }
+svg .name { fill: var(--hue); font-weight: 600 }
+.grid { stroke: var(--rule) } .thread { stroke: var(--hue); stroke-opacity: .45 }
+.line, .faint { fill: none; stroke: var(--hue); stroke-linejoin: round }
+.line { stroke-width: 1.6 } .bold .line { stroke-width: 2.8 } .dashed .line { stroke-dasharray: 3 3 }
+.faint { stroke-opacity: .22 } .end { fill: var(--hue) } .dot { fill: var(--hue); fill-opacity: .5 }
+.empty { fill: none; stroke: var(--rule) } .chosen { fill: none; stroke: var(--chosen); stroke-width: 3 }
+svg .on-light { fill: var(--on-light) } svg .on-dark { fill: var(--on-dark) }
+.ground { fill: var(--card); stroke: var(--rule) } .self { fill: var(--rule) } .cell { fill: var(--accent) }
+.always { fill: var(--wrong) }
+svg .number { fill: var(--ink); pointer-events: none } svg .strong { fill: var(--card) }
 """
-_LETTERS, _DIGITS = 22, 7  # room for a name beside a line, and for a value beside a heat map
+_LETTERS = 22  # of a name beside a line
+_STEP = 14.0  # from one name to the next
+_EDGE = 3  # around a plot, so that a dot on its edge is whole
 _SETTLED = 0.2  # share of the epochs whose steep rise may be cut off
 _GAP = 18  # between panels
 _PER_ROW = 2
-# A hue of its own in any surroundings, since the numbers lie on it: from the lowest to the highest.
-_LOWEST, _HIGHEST = (240, 244, 252), (16, 52, 140)
+
+_Point = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One chart; ``words`` say what is in it to those who cannot see."""
-
-    width: int
-    height: int
-    body: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Panels that belong together, and tables with the same numbers."""
-
-    name: str  # of the file, without its ending
-    title: str
-    panels: Sequence[Panel]
-    tables: Sequence[Grid] = ()
+# --- panels and figures -----------------------------------------------------------------------------------
 
 
 def inline(panel: Panel, attributes: str = "") -> str:
-    """Return a panel as an element."""
+    """Return a panel as an element of a page."""
     box = f'viewBox="0 0 {panel.width} {panel.height}" role="img" aria-label="{safe(panel.words)}"'
     return f"<svg {attributes} {box}>{panel.body}</svg>"
 
@@ -88,171 +70,200 @@ def standalone(figure: Figure) -> str:
         width, height = max(width, x), height + max(panel.height for panel in row) + _GAP
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">\n<style>{STYLE}</style>\n'
+        f'viewBox="0 0 {width} {height}">\n<style>{PALETTE}{STYLE}</style>\n'
         f'<rect width="{width}" height="{height}" fill="var(--page)"/>\n'
         f'<text class="title" x="{_GAP}" y="24">{safe(figure.title)}</text>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
-def safe(text: str) -> str:
-    """Escape a text for HTML and SVG."""
-    return escape(one_line(text))
-
-
-# --- learning curves --------------------------------------------------------------------------------------
+# --- axes -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """Where epochs and percents lie in a panel."""
+class Axis:
+    """Values from ``low`` to ``high``; distances are proportional to ``scale``, such as a logarithm."""
 
     low: float
     high: float
-    last: float
+    ticks: Sequence[float]
+    title: str = ""
+    scale: Callable[[float], float] = float
+
+    def share(self, value: float) -> float:
+        """Return how far along the axis a value lies: 0 at its low end, 1 at its high end."""
+        low, high = self.scale(self.low), self.scale(self.high)
+        return (self.scale(value) - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The rectangle between two axes, in pixels."""
+
+    x_axis: Axis
+    y_axis: Axis
+    width: int
+    height: int
     left: int = 34
     top: int = 26
-    width: int = 272
-    height: int = 190
 
-    def x(self, epoch: float) -> float:
-        return self.left + self.width * epoch / self.last
+    @property
+    def right(self) -> int:
+        """The right edge."""
+        return self.left + self.width
 
-    def y(self, percent: float) -> float:
-        return self.top + self.height * (self.high - percent) / (self.high - self.low)
+    @property
+    def bottom(self) -> int:
+        """The lower edge."""
+        return self.top + self.height
 
+    def x(self, value: float) -> float:
+        """Return the horizontal place of a value."""
+        return self.left + self.width * self.x_axis.share(value)
 
-def curves(dataset: str, lines: Mapping[str, Curves], reference: str, bounds: Sequence[str]) -> Figure:
-    """Draw validation and test accuracy of methods against epochs, both on the same scale."""
-    both = [(c.epochs, values) for c in lines.values() for values in (c.validation, c.test)]
-    settled = [
-        v for epochs, values in both for e, v in zip(epochs, values, strict=True) if e > _SETTLED * epochs[-1]
-    ]
-    low, high = min(settled), max(max(values) for _, values in both)
-    margin = max(0.04 * (high - low), 0.1)
-    frame = _Frame(low - margin, high + margin, max(epochs[-1] for epochs, _ in both))
-    rivals = [label for label in lines if label != reference and label not in bounds]
-    hues = {label: "m0" if label == reference else "bound" for label in lines}
-    hues |= {label: f"m{1 + i % _RIVALS}" for i, label in enumerate(rivals)}
-    panels = [
-        _curve_panel(frame, title, {label: (c.epochs, getattr(c, part)) for label, c in lines.items()}, hues)
-        for title, part in (("validation accuracy, %", "validation"), ("test accuracy, %", "test"))
-    ]
-    return Figure(f"curves-{dataset}", dataset, panels)
+    def y(self, value: float) -> float:
+        """Return the vertical place of a value; SVG counts downwards."""
+        return self.top + self.height * (1 - self.y_axis.share(value))
 
 
-_Line = tuple[Sequence[float], Sequence[float]]
+def ticks(low: float, high: float, most: int = 6, smallest: float = 0.1, below: bool = False) -> list[float]:
+    """Return round numbers from ``low`` to ``high``, evenly spaced.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of an axis.
+    most : int, default=6
+        How many numbers there are at most.
+    smallest : float, default=0.1
+        The smallest step: 1, 2 or 5 times a power of ten.
+    below : bool, default=False
+        Begin at the round number at ``low`` or just below it, rather than at or above it.
+    """
+    begin = math.floor if below else math.ceil
+    step, factors = smallest, (2.0, 2.5, 2.0)  # 1, 2, 5, 10
+    for i in range(60):
+        if math.floor(high / step) - begin(low / step) < most:
+            break
+        step *= factors[i % 3]
+    return [round(k * step, 6) for k in range(begin(low / step), math.floor(high / step) + 1)]
 
 
-def _curve_panel(frame: _Frame, title: str, lines: Mapping[str, _Line], hues: Mapping[str, str]) -> Panel:
-    drawn, ends = [], []
-    for label in sorted(lines, key=lambda label: hues[label] == "m0"):  # the reference above the others
-        points = [(frame.x(epoch), frame.y(percent)) for epoch, percent in zip(*lines[label], strict=True)]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        drawn.append(f'<g class="{hues[label]}"><path class="line" d="M{path}"/></g>')
-        ends.append((label, hues[label], *points[-1]))
-    # The inner svg cuts off what lies below the frame.
-    box = f'x="{frame.left}" y="{frame.top}" width="{frame.width}" height="{frame.height}"'
-    area = f'<svg {box} viewBox="{frame.left} {frame.top} {frame.width} {frame.height}">{"".join(drawn)}</svg>'
-    last = ", ".join(f"{label} {values[-1]:.1f}" for label, (_, values) in lines.items())
-    body = f'<text class="title" x="0" y="14">{title}</text>{_axes(frame)}{area}{_names(frame, ends)}'
-    width = frame.left + frame.width + _room_for(lines)
-    return Panel(width, frame.top + frame.height + 38, body, f"{title}; at the end: {last}")
+def axes(plot: Plot, numbers: bool = True) -> str:
+    """Draw a line for every tick of the vertical axis, and the numbers and title of both axes.
 
-
-def _axes(frame: _Frame) -> str:
-    right, bottom = frame.left + frame.width, frame.top + frame.height
-    parts = [f'<text x="{right}" y="{bottom + 32}" text-anchor="end">epochs</text>']
-    for percent in _ticks(frame.low, frame.high):
-        y = frame.y(percent)
-        parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{frame.left - 6}" y="{y + 4:.1f}" text-anchor="end">{percent:g}</text>')
-    for epoch in _ticks(0, frame.last, smallest=1):
-        parts.append(f'<text x="{frame.x(epoch):.1f}" y="{bottom + 16}" text-anchor="middle">{epoch:g}</text>')
+    Without ``numbers`` the vertical axis has lines alone.
+    """
+    parts = []
+    for tick in plot.y_axis.ticks:
+        y = plot.y(tick)
+        parts.append(f'<line class="grid" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        if numbers:
+            parts.append(f'<text x="{plot.left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in plot.x_axis.ticks:
+        place = f'x="{plot.x(tick):.1f}" y="{plot.bottom + 16}"'
+        parts.append(f'<text {place} text-anchor="middle">{tick:g}</text>')
+    title = safe(plot.x_axis.title)
+    parts.append(f'<text x="{plot.right}" y="{plot.bottom + 32}" text-anchor="end">{title}</text>')
     return "".join(parts)
 
 
-def _names(frame: _Frame, ends: Sequence[tuple[str, str, float, float]]) -> str:
+# --- lines ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Series:
+    """A named line through points (x, y), with faint lines or dots of single runs about it."""
+
+    name: str
+    hue: str  # one of the palette
+    points: Sequence[_Point]
+    faint: Sequence[Sequence[_Point]] = ()
+    dots: Sequence[_Point] = ()
+    bold: bool = False
+    dashed: bool = False
+
+    @property
+    def style(self) -> str:
+        """The classes of what is drawn."""
+        return self.hue + " bold" * self.bold + " dashed" * self.dashed
+
+
+def drawing(plot: Plot, series: Sequence[Series]) -> str:
+    """Draw axes, lines and the names of lines."""
+    return axes(plot) + lines(plot, series) + _end_names(plot, series)
+
+
+def lines(plot: Plot, series: Sequence[Series]) -> str:
+    """Draw lines, the bold ones above the others, and cut off what lies outside the plot."""
+    drawn = []
+    for each in sorted(series, key=lambda each: each.bold):
+        paths = [_path(plot, points, "faint") for points in each.faint]
+        paths += [_path(plot, each.points, "line")]
+        paths += [f'<circle class="dot" cx="{plot.x(x):.1f}" cy="{plot.y(y):.1f}" r="2.2"/>' for x, y in each.dots]
+        drawn.append(f'<g class="{each.style}">{"".join(paths)}</g>')
+    box = (plot.left - _EDGE, plot.top - _EDGE, plot.width + 2 * _EDGE, plot.height + 2 * _EDGE)
+    place = 'x="{}" y="{}" width="{}" height="{}"'.format(*box)
+    return f'<svg {place} viewBox="{" ".join(map(str, box))}">{"".join(drawn)}</svg>'
+
+
+def _path(plot: Plot, points: Iterable[_Point], kind: str) -> str:
+    return f'<path class="{kind}" d="M{" ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in points)}"/>'
+
+
+def _end_names(plot: Plot, series: Sequence[Series]) -> str:
     """Name every line at its end, the names moved apart no further than they must be."""
-    ends = sorted(ends, key=lambda end: end[3])
-    step = min(14.0, frame.height / max(1, len(ends) - 1))
-    lowest = frame.top + frame.height - step * (len(ends) - 1)
-    free = isotonic_regression([y - step * i for i, (*_, y) in enumerate(ends)], y_min=frame.top, y_max=lowest)
+    ends = [(each, plot.x(each.points[-1][0]), plot.y(each.points[-1][1])) for each in series]
+    ends.sort(key=lambda end: end[2])
+    step = min(_STEP, plot.height / max(1, len(ends) - 1))
+    lowest = plot.bottom - step * (len(ends) - 1)
+    free = isotonic_regression([y - step * i for i, (*_, y) in enumerate(ends)], y_min=plot.top, y_max=lowest)
     heights = [height + step * i for i, height in enumerate(free.tolist())]
-    edge = frame.left + frame.width
     return "".join(
-        f'<g class="{hue}"><circle class="end" cx="{x:.1f}" cy="{y:.1f}" r="2"/>'
-        f'<line class="thread" x1="{x + 2:.1f}" x2="{edge + 10}" y1="{y:.1f}" y2="{height:.1f}"/>'
-        f'<text class="name" x="{edge + 13}" y="{height + 4:.1f}">{_short(label, _LETTERS)}</text></g>'
-        for (label, hue, x, y), height in zip(ends, heights, strict=True)
+        f'<g class="{each.hue}"><circle class="end" cx="{x:.1f}" cy="{y:.1f}" r="2"/>'
+        f'<line class="thread" x1="{x + 2:.1f}" x2="{plot.right + 10}" y1="{y:.1f}" y2="{height:.1f}"/>'
+        f'<text class="name" x="{plot.right + 13}" y="{height + 4:.1f}">{safe(_short(each.name))}</text></g>'
+        for (each, x, y), height in zip(ends, heights, strict=True)
     )
 
 
-def _room_for(names: Iterable[str]) -> int:
-    """Return the pixels that names beside lines need."""
-    return max([94, *(20 + 8 * min(len(name), _LETTERS) for name in names)])
+def room_for(series: Sequence[Series]) -> int:
+    """Return the pixels that the names beside lines need."""
+    return max([94, *(20 + 8 * len(_short(each.name)) for each in series)])
 
 
-def _short(name: object, letters: int) -> str:
-    text = one_line(str(name))
-    return escape(text if len(text) <= letters else text[: letters - 1] + "…")
+def _short(name: str) -> str:
+    text = one_line(name)
+    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
-def _ticks(low: float, high: float, most: int = 6, smallest: float = 0.1) -> list[float]:
-    """Return at most so many round numbers from ``low`` to ``high``, evenly spaced."""
-    step, factors = smallest, (2.0, 2.5, 2.0)  # 1, 2, 5, 10
-    for i in range(60):
-        if math.floor(high / step) - math.ceil(low / step) < most:
-            break
-        step *= factors[i % 3]
-    return [round(k * step, 6) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+# --- charts -----------------------------------------------------------------------------------------------
 
 
-# --- heat maps --------------------------------------------------------------------------------------------
+def chart(title: str, plot: Plot, series: Sequence[Series], about: str = "", number: str = ".1f") -> Panel:
+    """Draw a panel with a title.
+
+    Its description says what it is ``about``, which is the title by default, and the last value of each line in
+    the format ``number``.
+    """
+    last = ", ".join(f"{each.name} {each.points[-1][1]:{number}}" for each in series)
+    body = f'<text class="title" x="0" y="14">{safe(title)}</text>{drawing(plot, series)}'
+    return Panel(plot.right + room_for(series), plot.bottom + 38, body, f"{about or title}; at the end: {last}")
 
 
-def heat_maps(
-    dataset: str, surfaces: Mapping[str, Surface], axes: tuple[str, str], tables: Sequence[Grid]
-) -> Figure:
-    """Draw test accuracy over two settings, one panel a method, with the numbers in the fields."""
-    panels = [_heat_map(label, surface, axes) for label, surface in surfaces.items()]
-    return Figure(f"heatmap-{dataset}", dataset, panels, tables)
+def learning_curves(name: str, title: str, panels: Mapping[str, Sequence[Series]]) -> Figure:
+    """Draw accuracies in percent against epochs, one panel for each title, all on the same scale."""
+    series = [each for panel in panels.values() for each in panel]
+    low = lowest_settled(series, _SETTLED)
+    high = max(y for each in series for _, y in each.points)
+    last = max(each.points[-1][0] for each in series)
+    margin = max(0.04 * (high - low), 0.1)
+    low, high = low - margin, high + margin
+    x_axis = Axis(0, last, ticks(0, last, smallest=1), "epochs")
+    plot = Plot(x_axis, Axis(low, high, ticks(low, high)), width=272, height=190)
+    return Figure(name, title, [chart(heading, plot, panel) for heading, panel in panels.items()])
 
 
-def _heat_map(label: str, surface: Surface, axes: tuple[str, str]) -> Panel:
-    left, top, wide, high = 52, 44, 48, 32
-    means = [cell.mean for cell in surface.cells.values() if cell.trials]
-    lowest, highest = (min(means), max(means)) if means else (0.0, 0.0)
-    rows = len(surface.y)
-    right, bottom = left + wide * len(surface.x), top + high * rows
-    parts = [
-        f'<text class="title" x="0" y="14">{safe(label)}</text>',
-        f'<text x="0" y="{top - 9}">{safe(axes[1])}</text>',
-        f'<text x="{right}" y="{bottom + 34}" text-anchor="end">{safe(axes[0])}</text>',
-    ]
-    for i, value in enumerate(surface.x):
-        x = left + wide * (i + 0.5)
-        parts.append(f'<text x="{x}" y="{bottom + 17}" text-anchor="middle">{_short(value, _DIGITS)}</text>')
-    for j, value in enumerate(surface.y):  # upwards
-        y = top + high * (rows - j - 0.5) + 4
-        parts.append(f'<text x="{left - 6}" y="{y}" text-anchor="end">{_short(value, _DIGITS)}</text>')
-    for (i, j), cell in surface.cells.items():
-        x, y = left + wide * i, top + high * (rows - 1 - j)
-        share = (cell.mean - lowest) / (highest - lowest) if highest > lowest else 0.5
-        number = f"{cell.mean:.1f}" + "*" * (cell.trials < cell.planned) if cell.trials else MISSING
-        parts.append(_field(x, y, wide, high, number, share))
-    if surface.chosen is not None:
-        x, y = left + wide * surface.chosen[0], top + high * (rows - 1 - surface.chosen[1])
-        parts.append(f'<rect class="chosen" x="{x}" y="{y}" width="{wide - 2}" height="{high - 2}"/>')
-    span = f"mean test accuracy from {lowest:.1f} to {highest:.1f} percent" if means else "nothing is done yet"
-    words = f"{label}: {span}"
-    return Panel(right + 8, bottom + 42, "".join(parts), words)
-
-
-def _field(x: int, y: int, wide: int, high: int, number: str, share: float) -> str:
-    box = f'x="{x}" y="{y}" width="{wide - 2}" height="{high - 2}"'
-    spot = f'x="{x + wide // 2 - 1}" y="{y + high // 2 + 3}" text-anchor="middle"'
-    if number == MISSING:
-        return f'<rect class="empty" {box}/><text {spot}>{MISSING}</text>'
-    fill = "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(_LOWEST, _HIGHEST, strict=True))
-    kind = "dark-on-light" if share < 0.55 else "light-on-dark"
-    return f'<rect fill="#{fill}" {box}/><text class="{kind}" {spot}>{number}</text>'
+def lowest_settled(series: Iterable[Series], share: float) -> float:
+    """Return the lowest value after a share of each line: the steep rise before would squeeze what follows."""
+    drawn = [points for each in series for points in (each.points, *each.faint)]
+    return min(y for points in drawn for x, y in points if x > share * points[-1][0])

@@ -1,12 +1,53 @@
-"""What our HTML pages share: the frame of a document that needs no network, and the base of its style."""
+"""What the pages share: the palette, a document that needs no network, and how texts are written."""
 
 from html import escape
 
+__all__ = ["GREY", "HUES", "PALETTE", "POLICY", "SHADES", "document", "one_line", "percent", "safe", "shorten"]
+
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
-COLOURS = """
-:root { color-scheme: light dark; --page: #fbfaf8; --card: #fff; --ink: #1c1b1a; --soft: #65615c; --rule: #dedad4 }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #161618; --card: #202023; --ink: #eceae6; --soft: #a5a19b; --rule: #3a3a3e } }
+
+_COLOURS = {  # name: colour in the light form, colour in the dark form
+    "page": ("#fbfaf8", "#161618"),
+    "card": ("#ffffff", "#202023"),
+    "ink": ("#1c1b1a", "#eceae6"),
+    "soft": ("#65615c", "#a5a19b"),
+    "rule": ("#dedad4", "#3a3a3e"),
+    "accent": ("#1d4fd8", "#82aaff"),
+    "right": ("#15703a", "#5fd38d"),
+    "wrong": ("#b3261e", "#ff8a80"),
+    "chosen": ("#ff8c1a", "#ff8c1a"),
+    # On a shade, which is the same in both forms.
+    "on-light": ("#111111", "#111111"),
+    "on-dark": ("#ffffff", "#ffffff"),
+}
+_LINES = {  # classes that set --hue, the colour of a line and of its name
+    "grey": ("#6f6b66", "#a8a4a0"),
+    "hue0": ("#1d4fd8", "#82aaff"),
+    "hue1": ("#b35c00", "#f5a54a"),
+    "hue2": ("#00796b", "#43cdb9"),
+    "hue3": ("#9333c7", "#cf94f5"),
+    "hue4": ("#c2255c", "#ff86ae"),
+    "hue5": ("#4d7c0f", "#a8d65c"),
+    "hue6": ("#0b7fab", "#5cc8f2"),
+    "hue7": ("#8a5a2b", "#d9a878"),
+    "hue8": ("#b3261e", "#ff8a80"),
+    "hue9": ("#55608f", "#b3bce6"),
+}
+GREY, *HUES = _LINES
+SHADES = ((240, 244, 252), (16, 52, 140))  # red, green and blue of the lowest and the highest value of a heat map
+
+
+def _form(i: int) -> str:
+    colours = "; ".join(f"--{name}: {pair[i]}" for name, pair in _COLOURS.items())
+    lines = " ".join(f".{name} {{ --hue: {pair[i]} }}" for name, pair in _LINES.items())
+    return f":root {{ {colours} }}\n{lines}"
+
+
+PALETTE = f"""
+:root {{ color-scheme: light dark }}
+{_form(0)}
+@media (prefers-color-scheme: dark) {{
+{_form(1)} }}
 """
 _BASE = """
 * { box-sizing: border-box; margin: 0; padding: 0 }
@@ -18,7 +59,7 @@ h2 { margin: 3rem 0 .8rem; font-size: 1.3rem } h3 { margin: 1.6rem 0 .6rem; font
 """
 
 
-def document(title: str, style: str, body: str, policy: str = "") -> str:
+def document(title: str, style: str, body: str, policy: str = POLICY) -> str:
     """Return a whole document.
 
     Parameters
@@ -26,23 +67,48 @@ def document(title: str, style: str, body: str, policy: str = "") -> str:
     title : str
         Its title, as plain text.
     style : str
-        CSS that gives the names in ``COLOURS`` a value, and what differs from the base.
+        CSS besides the palette and the base.
     body : str
         What is shown, as HTML.
-    policy : str, default=""
-        A Content-Security-Policy, such as ``POLICY``; none when empty.
+    policy : str, default=POLICY
+        The Content-Security-Policy.
     """
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n' if policy else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-{meta}<title>{escape(title)}</title>
-<style>{_BASE}{style}</style>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{safe(title)}</title>
+<style>{PALETTE}{_BASE}{style}</style>
 </head>
 <body>
 {body}
 </body>
 </html>
 """
+
+
+def one_line(text: str) -> str:
+    """Bring a text to one line, and drop what controls a terminal or the direction of text."""
+    return " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())
+
+
+def safe(text: str) -> str:
+    """Bring a text to one line and escape it for HTML and SVG."""
+    return escape(one_line(text))
+
+
+def shorten(name: str, longest: int) -> str:
+    """Cut the middle out of a name that is too long: many names differ only at their end."""
+    tail = longest // 3
+    return name if len(name) <= longest else f"{name[: longest - tail - 1]}…{name[-tail:]}"
+
+
+def percent(share: float) -> str:
+    """Write a share; 0.0% and 100.0% are exact, other shares are never rounded to them."""
+    if 0 < share < 0.001:
+        return "under 0.1%"
+    if 0.999 < share < 1:
+        return "over 99.9%"
+    return f"{100 * share:.1f}%"

@@ -5,12 +5,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 
-from oneof.bench.report.grids import MISSING, Entry, Grid, one_line
-from oneof.bench.report.provenance import command, summary
-from oneof.bench.report.results import Report
-from oneof.bench.report.sections import Section
-from oneof.pages.charts import STYLE, Figure, inline, safe
-from oneof.pages.frame import POLICY, document
+from oneof.pages.charts import STYLE, inline
+from oneof.pages.content import MISSING, Entry, Figure, Grid, Section
+from oneof.pages.frame import POLICY, document, safe
 
 __all__ = ["render"]
 
@@ -18,13 +15,13 @@ _LONG = 60  # rows from which on a table scrolls on its own
 _STYLE = """
 body { padding-bottom: 4rem; max-width: 70rem; overflow-wrap: anywhere }
 h1 { font-size: clamp(1.7rem, 5vw, 2.4rem) } h2 { margin-bottom: .6rem; font-size: 1.35rem }
-p, h1, .lead { max-width: 50rem } a { color: var(--link) }
+p, h1, .lead { max-width: 50rem } a { color: var(--accent) }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem }
 pre { margin: 1rem 0; padding: .6rem .9rem; overflow-x: auto; background: var(--card);
   border: 1px solid var(--rule); border-radius: 6px; font: .875rem/1.5 ui-monospace, Consolas, monospace }
 .scroll { overflow: auto; border: 1px solid var(--rule); border-radius: 6px; background: var(--card) }
 .long { max-height: 36rem } .note { margin-top: .5rem; color: var(--soft); font-size: .875rem; line-height: 1.45 }
-:focus-visible { outline: 2px solid var(--link); outline-offset: -2px }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px }
 table { min-width: 100%; border-collapse: separate; border-spacing: 0; font-size: .9rem; line-height: 1.35 }
 th, td { padding: .4rem .8rem; text-align: left; vertical-align: baseline; overflow-wrap: normal }
 thead th { position: sticky; top: 0; z-index: 1; padding: 0; background: var(--card); vertical-align: bottom;
@@ -35,7 +32,7 @@ button { width: 100%; padding: .5rem .8rem; border: 0; background: none; color: 
 [aria-sort] button { color: var(--ink) } [aria-sort=ascending] button::after { content: " ▲" }
 [aria-sort=descending] button::after { content: " ▼" }
 .number { text-align: right } td.number { white-space: nowrap } .missing, small { color: var(--soft) }
-.mark { display: inline-block; width: 1em; text-align: right; color: var(--link) }
+.mark { display: inline-block; width: 1em; text-align: right; color: var(--accent) }
 small { display: block; font-size: .8rem }
 table:not([data-sorted]) .first > * { border-top: 1px solid var(--rule) }
 table:not([data-sorted]) .again { color: var(--soft); font-weight: 400 }
@@ -62,15 +59,15 @@ _NUMBER = re.compile(r"[+−]?\d+(\.\d+)?(?![\w.])")
 _MARK = re.compile(r"[•◦?]")
 
 
-def render(report: Report, sections: Sequence[Section]) -> str:
-    """Write the page."""
+def render(title: str, lead: str, command: str, sections: Sequence[Section]) -> str:
+    """Return the page; ``command`` makes the results again."""
     digest = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
     policy = f"{POLICY}; script-src 'sha256-{digest}'"
     links = "\n".join(f'<a href="#{section.name}">{safe(section.title)}</a>' for section in sections)
     body = f"""<header>
-<h1>{safe(report.plan.title)}</h1>
-<p class="lead">{safe(" ".join(summary(report)))}</p>
-<pre tabindex="0"><code>{safe(command(report))}</code></pre>
+<h1>{safe(title)}</h1>
+<p class="lead">{safe(lead)}</p>
+<pre tabindex="0"><code>{safe(command)}</code></pre>
 <nav aria-label="sections">
 {links}
 </nav>
@@ -78,7 +75,7 @@ def render(report: Report, sections: Sequence[Section]) -> str:
 <main>
 {"".join(map(_section, sections))}</main>
 <script>{_SCRIPT}</script>"""
-    return document(one_line(report.plan.title), STYLE + _STYLE, body, policy)
+    return document(title, STYLE + _STYLE, body, policy)
 
 
 def _section(section: Section) -> str:

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oneof.bench.report.statistics import Cell, Comparison, Counts, Ranks, Verdict, count, mean_ranks
+from oneof.pages.content import MISSING, Entry, Grid
+from oneof.pages.frame import one_line
 
 __all__ = [
-    "MISSING",
-    "Entry",
-    "Grid",
     "Result",
     "Results",
     "accuracies",
@@ -18,11 +17,9 @@ __all__ = [
     "latex",
     "markdown",
     "markdown_text",
-    "one_line",
     "signed",
 ]
 
-MISSING = "–"  # stands where there is no number
 _MARKS: dict[Verdict, str] = {"win": "•", "loss": "◦", "undecided": "?", "tie": ""}
 
 _MARKDOWN = str.maketrans({character: "\\" + character for character in r"\`*_[]<>|&~$#"})
@@ -86,25 +83,6 @@ class Results:
     def rivals(self) -> list[str]:
         """The methods that the reference is compared with."""
         return [method for method in self.contest if method != self.reference]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A field of a grid: a value, whether it is the best, and what is said behind it."""
-
-    value: str
-    bold: bool = False
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table in no format yet: groups of rows with rules between them, and notes below."""
-
-    title: str
-    header: Sequence[str]
-    groups: Sequence[Sequence[Sequence[Entry]]]
-    notes: Sequence[str] = ()
 
 
 def accuracies(results: Results) -> Grid:
@@ -203,11 +181,6 @@ def _mark(result: Result) -> str:
     return "" if result.comparison is None else _MARKS[result.comparison.verdict]
 
 
-def one_line(text: str) -> str:
-    """Bring a text to one line, since a break would end a row, and drop what is not printable."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
-
-
 def signed(value: float) -> str:
     """Write a number of points with its sign."""
     return f"{value:+z.2f}".replace("-", "−")
@@ -266,5 +239,5 @@ def _joined(*parts: str) -> str:
 
 
 def _escaped(text: str, characters: dict[int, str]) -> str:
-    """Escape what a format would not print as it is."""
+    """Escape what a format would not print as it is; a line break would end a row."""
     return one_line(text).translate(characters)

@@ -4,8 +4,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
-from oneof.bench.report.grids import Entry, Grid
 from oneof.bench.report.results import CRITERION, Environment, Outcome, Report
+from oneof.pages.content import Entry, Grid
 
 __all__ = ["command", "provenance", "summary"]
 

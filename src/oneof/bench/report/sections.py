@@ -1,18 +1,22 @@
 """Sections of a report: its words, tables and figures, in no format yet."""
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from statistics import fmean
 
-from oneof.bench.report.grids import MISSING, Entry, Grid, Result, accuracies, accuracy, differences, signed
+from oneof.bench.report.grids import Result, accuracies, accuracy, differences, signed
 from oneof.bench.report.provenance import provenance
-from oneof.bench.report.results import WAYS, Outcome, Report, Surface, mean_curves
+from oneof.bench.report.results import WAYS, Curves, Outcome, Report, Surface, mean_curves
 from oneof.bench.report.statistics import cell
 from oneof.bench.running.execute import CRITERIA
-from oneof.pages.charts import Figure, curves, heat_maps
+from oneof.pages.charts import Series, learning_curves
+from oneof.pages.content import MISSING, Entry, Figure, Grid, Section
+from oneof.pages.frame import GREY, HUES
+from oneof.pages.heat_maps import HeatMap, heat_map
 
-__all__ = ["Section", "sections"]
+__all__ = ["sections"]
 
 _FACTS = {  # of candidate sets: what it is called, and the factor that makes it readable
     "mean_size": ("labels in a set", 1),
@@ -22,17 +26,6 @@ _FACTS = {  # of candidate sets: what it is called, and the factor that makes it
     "annotator_train_accuracy": ("annotator on training rows, %", 100),
     "annotator_test_accuracy": ("annotator on test rows, %", 100),
 }
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, what is to be known, and what is to be seen."""
-
-    name: str  # of the anchor
-    title: str
-    text: str
-    parts: Sequence[Grid | Figure]
-    printed: bool = True  # in LaTeX as well
 
 
 def sections(report: Report) -> list[Section]:
@@ -161,13 +154,35 @@ def _curves(report: Report) -> Section | None:
             if choice is not None
         }
         if lines:
-            figures.append(curves(name, lines, report.plan.reference, report.bounds))
+            figures.append(_curve_figure(report, name, lines))
     text = (
         "Accuracy after each epoch at the chosen point of the grid: the mean over trials, up to the last epoch of "
         "the shortest. Validation accuracy chooses an epoch; test accuracy is only watched. A steep rise in the "
         "first fifth may be cut off."
     )
     return Section("curves", "Learning curves", text, figures) if figures else None
+
+
+def _curve_figure(report: Report, name: str, lines: Mapping[str, Curves]) -> Figure:
+    """Draw the reference bold, and what learns from true labels grey and dashed."""
+    others = itertools.cycle(HUES[1:])
+    special = {**dict.fromkeys(report.bounds, GREY), report.plan.reference: HUES[0]}
+    hues = {label: special.get(label) or next(others) for label in lines}
+
+    def series(part: str) -> list[Series]:
+        return [
+            Series(
+                label,
+                hues[label],
+                list(zip(curves.epochs, getattr(curves, part), strict=True)),
+                bold=label == report.plan.reference,
+                dashed=label in report.bounds,
+            )
+            for label, curves in lines.items()
+        ]
+
+    panels = {"validation accuracy, %": series("validation"), "test accuracy, %": series("test")}
+    return learning_curves(f"curves-{name}", name, panels)
 
 
 def _sensitivity(report: Report) -> Section | None:
@@ -180,12 +195,25 @@ def _sensitivity(report: Report) -> Section | None:
         surfaces = {label: surface for label, surface in found.items() if surface is not None}
         if surfaces:
             tables = [_surface_table(f"{label} on {name}", s, axes) for label, s in surfaces.items()]
-            figures.append(heat_maps(name, surfaces, axes, tables))
+            panels = [heat_map(_heat_map(label, s, axes)) for label, s in surfaces.items()]
+            figures.append(Figure(f"heatmap-{name}", name, panels, tables))
     text = (
         f"Mean test accuracy in percent over {axes[0]} and {axes[1]}. The framed field, bold in tables, is the "
         "one that validation accuracy chooses; * marks fewer trials than planned."
     )
     return Section("sensitivity", "Sensitivity", text, figures) if figures else None
+
+
+def _heat_map(title: str, surface: Surface, axes: tuple[str, str]) -> HeatMap:
+    return HeatMap(
+        title,
+        axes,
+        list(map(str, surface.x)),
+        list(map(str, surface.y)),
+        {place: found.mean for place, found in surface.cells.items()},
+        {place for place, found in surface.cells.items() if found.trials < found.planned},
+        surface.chosen,
+    )
 
 
 def _surface_table(title: str, surface: Surface, axes: tuple[str, str]) -> Grid:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from oneof.bench.ledger import read
 from oneof.bench.plan import Plan
-from oneof.bench.report.grids import Grid, latex, markdown, markdown_text
+from oneof.bench.report.grids import latex, markdown, markdown_text
 from oneof.bench.report.paper import read_paper
 from oneof.bench.report.provenance import command, summary
 from oneof.bench.report.results import Report, collect
-from oneof.bench.report.sections import Section, sections
+from oneof.bench.report.sections import sections
 from oneof.io.files import replacing
-from oneof.pages.charts import Figure, standalone
+from oneof.pages.charts import standalone
+from oneof.pages.content import Figure, Grid, Section
 from oneof.pages.report_page import render
 
 __all__ = ["write_report"]
@@ -52,7 +53,7 @@ def write_report(
     found = sections(report)
     figures = [part for section in found for part in section.parts if isinstance(part, Figure)]
     contents = {
-        "report.html": render(report, found),
+        "report.html": render(plan.title, " ".join(summary(report)), command(report), found),
         "report.md": _markdown(report, found),
         "report.tex": _latex(found),
         **{f"{figure.name}.svg": standalone(figure) for figure in figures},
