@@ -25,8 +25,8 @@ from oneof.methods.idgp import IDGP
 from oneof.methods.membership import Membership
 from oneof.methods.proden import PRODEN
 from oneof.pages.demo_page import render
-from oneof.train import train
 from oneof.pages.frame import GREY, HUES
+from oneof.train import train
 
 _T = TypeVar("_T")
 _CURVE_POINTS = 50

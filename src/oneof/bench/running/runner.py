@@ -16,8 +16,8 @@ from oneof.bench.plan import Plan, Run
 from oneof.bench.running.engines import Engine, Record, Task
 from oneof.bench.running.problem import make_problem, needs_training, problem_of
 from oneof.data.catalogue import DATASETS
-from oneof.methods import METHODS
 from oneof.io.files import replacing
+from oneof.methods import METHODS
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
