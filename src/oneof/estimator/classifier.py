@@ -17,7 +17,7 @@ from oneof import functional as F
 from oneof.augment.views import PIPELINES, is_views
 from oneof.estimator.checks import check_pixels, check_views, check_warm_up
 from oneof.estimator.features import check_rows, image_shape
-from oneof.estimator.fields import check, choice, count, hyperparameters, number, setting
+from oneof.estimator.fields import Role, check, choice, count, flag, hyperparameters, names_with, number, setting
 from oneof.estimator.model_file import save_model
 from oneof.estimator.state import Learned
 from oneof.io.progress import Progress
@@ -29,8 +29,6 @@ from oneof.train.checkpoint import Checkpoint, fingerprint
 from oneof.train.loop import ROWS_AT_ONCE, SCHEDULES, Judge, Setup, Trial, train
 from oneof.train.rows import Array, HostRows, Scaler
 from oneof.train.runtime import evaluating, is_too_large, resolve_device, seed_for, seeded, threads, uncompiled
-
-_NO_TRACE = ("verbose", "checkpoint", "device", "threads")  # fields that leave the learned function alone
 
 
 def _accepts_views(value: Any) -> bool:
@@ -49,62 +47,108 @@ class Disambiguation(NamedTuple):
 class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class: learns a classifier from candidate label sets.
 
-    Parameters
+    Attributes
     ----------
-    network : str or callable, default="auto"
-        Architecture: a name of `oneof.nn.networks.NETWORKS`, or auto, which is a LeNet for images and a network with
-        one hidden layer for tables. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes your own.
-    epochs, batch_size, lr, momentum, weight_decay
-        Stochastic gradient descent. The rest of rows that fills no batch is left out, another rest each epoch.
-    schedule : {"constant", "cosine"}, default="constant"
-        Learning rate over the epochs: lr throughout, or falling to 0 along half a cosine.
-    validation_fraction : float, default=0
-        Share of the training rows held out and judged by their own candidate sets.
-    patience : int or None, default=None
-        Stop when the validation score has not risen for so many epochs.
-    views : str or None, default=None
-        Make versions of each example, such as "weak+strong+strong" (images) or "plain+jitter+jitter" (tables):
-        names of `oneof.augment.views.PIPELINES` joined by "+". A method with one view trains on the first.
-    flips : bool, default=True
-        Whether views may mirror images; False for digits and letters.
-    random_state : int, RandomState or None, default=None
-        Same seed, same machine, same number of threads: the same weights to the last bit on CPU.
-    device : str, default="auto"
-        "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1".
-    precision : {"fp32", "bf16", "fp64"}, default="fp32"
-        Arithmetic inside the networks; label mathematics is never below float32.
-    compile : bool, default=False
-        Whether networks go through torch.compile: minutes once, faster steps of deep networks on a GPU. LeNet and
-        ResNet-32 in bfloat16 have faster kernels, which are used instead.
-    deterministic : bool, default=False
-        Whether convolutions on a GPU give the same bits every time, which is slower; on a CPU they always do.
-    threads : int or None, default=None
-        CPU threads; None is 1 for the linear and mlp networks (faster for these) and torch's own number else.
-    checkpoint : path or None, default=None
-        File from which a killed fit goes on; written at most every 30 seconds.
-    verbose : int, default=0
-        1 shows progress.
+    classes_ : array of shape (K,)
+        The classes, in the order of the columns of `predict_proba`.
+    n_features_in_ : int
+        Number of values in a row.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if it had names.
+    input_shape_ : tuple or None
+        Channels, height and width of images; None for tables.
+    scaler_ : Scaler
+        Means and standard deviations by which rows are standardised.
+    training_rows_ : int
+        Number of rows without those held out for validation.
+    network_ : torch.nn.Module
+        The network that predicts.
+    history_ : dict of lists
+        Loss, and validation score if there are validation rows, of every epoch.
+    label_distributions_ : array of shape (n, K)
+        Distribution of the correct label over the candidates, for every row given to `fit`.
+    transduction_ : array of shape (n,)
+        The most likely candidate of every row given to `fit`.
     """
 
-    network: str | networks.Factory = "auto"
-    epochs: int = count(100)
-    batch_size: int = count(100)
-    lr: float = number(0.1, "> 0")
-    momentum: float = number(0.9, "in [0, 1)")
-    weight_decay: float = number(1e-3, ">= 0")
-    schedule: str = choice(*SCHEDULES)
-    validation_fraction: float = number(0.0, "in [0, 1)")
-    patience: int | None = count(None)
-    views: str | None = setting(None, f"None or names of {[*PIPELINES]} joined by '+'", _accepts_views)
-    flips: bool = setting(True, "True or False", lambda value: isinstance(value, bool))
-    random_state: int | np.random.RandomState | None = None
-    device: str = "auto"
-    precision: str = choice("fp32", "bf16", "fp64")
-    compile: bool = setting(False, "True or False", lambda value: isinstance(value, bool))
-    deterministic: bool = setting(False, "True or False", lambda value: isinstance(value, bool))
-    threads: int | None = count(None)
-    checkpoint: str | PathLike[str] | None = None
-    verbose: int = count(0, ">= 0")
+    network: str | networks.Factory = setting(
+        "auto",
+        f"one of {['auto', *networks.NETWORKS]} or a callable",
+        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. "
+        "A callable ``(input_shape, outputs) -> torch.nn.Module`` makes your own.",
+    )
+    epochs: int = count(100, doc="Passes over the training rows.")
+    batch_size: int = count(
+        100, doc="Rows of a step. Rows that fill no whole batch are left out, other ones each epoch."
+    )
+    lr: float = number(0.1, "> 0", doc="Learning rate of stochastic gradient descent.", roles=Role.VECTOR_IN_STACK)
+    momentum: float = number(0.9, "in [0, 1)", doc="Momentum of stochastic gradient descent.")
+    weight_decay: float = number(
+        1e-3, ">= 0", doc="Weight decay of stochastic gradient descent.", roles=Role.VECTOR_IN_STACK
+    )
+    schedule: str = choice(
+        *SCHEDULES, doc="Learning rate over the epochs: lr throughout, or falling to 0 along half a cosine."
+    )
+    validation_fraction: float = number(
+        0.0, "in [0, 1)", doc="Share of the training rows held out and judged by their own candidate sets."
+    )
+    patience: int | None = count(
+        None,
+        doc="Stop when the validation score has not risen for so many epochs; None never stops.",
+        roles=Role.VARIES_IN_STACK,
+    )
+    views: str | None = setting(
+        None,
+        f"None or names of {[*PIPELINES]} joined by '+'",
+        _accepts_views,
+        doc="Versions made of each example, such as weak+strong+strong for images or plain+jitter+jitter for "
+        "tables; None is the example itself.",
+    )
+    flips: bool = flag(True, doc="Whether views may mirror images; False for digits and letters.")
+    random_state: int | np.random.RandomState | None = setting(
+        None,
+        "a whole number, a RandomState or None",
+        doc="Same seed, same machine, same number of threads: the same weights to the last bit on a CPU.",
+        roles=Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--seed",
+    )
+    device: str = setting(
+        "auto",
+        "'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1'",
+        doc="Where to compute; auto is a GPU when there is one.",
+        roles=Role.TRACELESS | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--device",
+    )
+    precision: str = choice(
+        "fp32", "bf16", "fp64", doc="Arithmetic inside the networks; label mathematics is never below float32."
+    )
+    compile: bool = flag(
+        False,
+        doc="Whether networks go through torch.compile: minutes once, faster steps of deep networks on a GPU. "
+        "LeNet and ResNet-32 in bfloat16 have faster kernels, which are used instead.",
+    )
+    deterministic: bool = flag(
+        False,
+        doc="Whether convolutions on a GPU give the same bits every time, which is slower; on a CPU they do.",
+    )
+    threads: int | None = count(
+        None,
+        doc="CPU threads; None is 1 for the linear and mlp networks (faster for these), else torch's number.",
+        roles=Role.TRACELESS,
+    )
+    checkpoint: str | PathLike[str] | None = setting(
+        None,
+        "a path or None",
+        doc="File from which a killed fit goes on; it is written at most every 30 seconds.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    )
+    verbose: int = count(
+        0,
+        ">= 0",
+        doc="Whether to show progress: 0 does not, 1 does.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--quiet",
+    )
 
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
@@ -351,10 +395,11 @@ class PartialLabelClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: 
     def _identity(self) -> dict[str, Any]:
         """Return every parameter that can change what is learned, in a form that JSON can hold."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        traceless = names_with(self, Role.TRACELESS)
         return {"method": type(self).__name__} | {
             name: value if isinstance(value, str | int | float | None) else describe(value)
             for name, value in settings.items()
-            if name not in _NO_TRACE
+            if name not in traceless
         }
 
     # --- evaluation ---------------------------------------------------------------------------------------
