@@ -3,17 +3,16 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from oneof import encode
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
-from oneof.cli.models import Candidates, Separator, TablePath, read_labels
-from oneof.data import tables
-from oneof.io.files import replacing
-from oneof.train.runtime import resolve_device
+from oneof.cli.models import Candidates, Separator, TablePath
+
+if TYPE_CHECKING:
+    from oneof.data import PartialLabels
+    from oneof.data.generate import Generated
 
 
 class Mode(StrEnum):
@@ -69,9 +68,10 @@ def corrupt(
 
     The file holds x, candidates, y, classes and a manifest; oneof fit, score and inspect read it.
     """
-    from oneof.data import load_dataset
+    from oneof.data import load_dataset, tables
     from oneof.data.annotator import Annotator
     from oneof.data.generate import asks_annotator, generate
+    from oneof.train.runtime import resolve_device
 
     tables.check_target(out, table=False)
     if out.suffix != ".npz":
@@ -84,16 +84,17 @@ def corrupt(
     train, test = loaded if isinstance(loaded, tuple) else (loaded, None)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
-    made = generate(
-        train,
-        process,
-        seed=seed,
-        parameters=parameters,
-        annotator=annotator,
-        test=test,
-        device=device,
-        verbose=0 if quiet else 1,
-    )
+    where: Any = {"test": test, "device": device, "verbose": 0 if quiet else 1}
+    made = generate(train, process, seed=seed, parameters=parameters, annotator=annotator, **where)
+    _write_sets(out, train, made)
+
+
+def _write_sets(out: Path, train: "PartialLabels", made: "Generated") -> None:
+    """Write candidate sets with their rows, and print what is worth knowing about them."""
+    import numpy as np
+
+    from oneof.io.files import replacing
+
     with replacing(out) as part, part.open("wb") as file:
         manifest = np.array(json.dumps(made.manifest))
         truth = train.classes[train.y]
@@ -115,8 +116,11 @@ def inspect(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them."""
+    from oneof.cli.model_tables import read_labels
+    from oneof.data import tables
     from oneof.data.inspection import inspect as look
     from oneof.data.inspection import lines
+    from oneof.labels import encode
     from oneof.pages.inspection_page import write_page
 
     if html is not None:

@@ -1,5 +1,6 @@
 """Fitted models on disk: one safetensors file with JSON facts; no pickle, no code from the file is run."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from oneof.estimator.fields import Role, names_with
 from oneof.io import tensors as tensor_file
 from oneof.nn import networks
 from oneof.train.batch import Data
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from oneof.estimator.classifier import PartialLabelClassifier
 
 _OWN_NETWORK = {"own": True}  # stands for a factory, which a file cannot hold
-_NOT_SAVED = ("checkpoint", "random_state", "device", "verbose")
 
 
 def save_model(model: "PartialLabelClassifier", path: str | PathLike[str]) -> None:
     """Write a fitted model."""
-    parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in _NOT_SAVED}
+    not_saved = names_with(model, Role.NOT_SAVED)
+    parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in not_saved}
     if not isinstance(model.network, str):
         parameters["network"] = _OWN_NETWORK
     names = getattr(model, "feature_names_in_", None)
@@ -42,23 +44,19 @@ def save_model(model: "PartialLabelClassifier", path: str | PathLike[str]) -> No
     tensor_file.write(path, "model", tensors, facts)
 
 
-def load_model(
-    path: str | PathLike[str], network: networks.Factory | None = None, device: str = "auto"
+def read_model(
+    path: str | PathLike[str],
+    methods: Mapping[str, type["PartialLabelClassifier"]],
+    network: networks.Factory | None = None,
+    device: str = "auto",
 ) -> "PartialLabelClassifier":
-    """Read a fitted model that ``model.save(path)`` wrote.
+    """Read a model that `save_model` wrote and that one of the methods, under whatever name, has fitted.
 
-    Parameters
-    ----------
-    path : path
-        The model file.
-    network : callable, optional
-        The factory of your own network, when the model was fitted with one: a file holds no code.
-    device : str, default="auto"
-        Where the model shall predict.
+    The other parameters are those of `oneof.load_model`.
     """
     tensors, facts = tensor_file.read(path, "model")
     try:
-        model = _empty_model(facts, network)
+        model = _empty_model(facts, {method.__name__: method for method in methods.values()}, network)
         model.device = device
         model.scaler_ = Scaler(tensors.pop("scaler.mean"), tensors.pop("scaler.std"))
         model.label_distributions_ = tensors.pop("label_distributions").numpy()
@@ -76,13 +74,18 @@ def load_model(
     return model
 
 
-def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> "PartialLabelClassifier":
+def _empty_model(
+    facts: dict[str, Any],
+    by_name: Mapping[str, type["PartialLabelClassifier"]],
+    network: networks.Factory | None,
+) -> "PartialLabelClassifier":
     """Make the estimator with all that the header tells."""
-    from oneof.methods import METHODS
-
-    by_name = {method.__name__: method for method in METHODS.values()}
-    if facts["method"] not in by_name:
-        raise ValueError(f"the file holds a {facts['method']!r}, which is none of the methods {sorted(by_name)}")
+    name = facts["method"]
+    if name not in by_name:
+        raise ValueError(
+            f"the file holds a {name!r}, which is none of the methods {sorted(by_name)}; if it is your own, pass its "
+            f'class: load_model(path, methods={{"{name}": {name}}})'
+        )
     parameters = facts["parameters"]
     if parameters["network"] == _OWN_NETWORK:
         if network is None:
@@ -90,7 +93,7 @@ def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> "Pa
                 "the model has a network of your own: pass its factory, load_model(path, network=...)"
             )
         parameters["network"] = network
-    model = by_name[facts["method"]](**parameters)
+    model = by_name[name](**parameters)
     kind = facts["classes_type"]
     model.classes_ = np.array(facts["classes"], dtype=None if kind == "str" else np.dtype(kind))
     model.input_shape_ = None if facts["input_shape"] is None else tuple(facts["input_shape"])
