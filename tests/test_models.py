@@ -138,7 +138,7 @@ def test_foreign_newer_and_other_files_are_refused(saved, tmp_path):
     [
         (
             lambda facts: facts | {"method": "Magic"},
-            r"holds a 'Magic', which is none of the methods \['CAVL', .*load_model\(path, methods={\"Magic\": Magic}\)",
+            r"'Magic', which is none of the methods \['CAVL', .*load_model\(path, methods={\"Magic\": Magic}\)",
         ),
         (lambda facts: facts | {"parameters": facts["parameters"] | {"magic": 1}}, "promises.*magic"),
         (lambda facts: facts | {"training_rows": 3}, "promises"),

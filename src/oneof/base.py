@@ -1,5 +1,5 @@
 """Earlier path of `oneof.estimator`; works until 0.3."""
 
-from oneof._moved import moved
+from oneof.deprecated import moved
 
 __getattr__ = moved(__name__, "oneof.estimator", ["PartialLabelClassifier"])

@@ -68,7 +68,7 @@ def corrupt(
 
     The file holds x, candidates, y, classes and a manifest; oneof fit, score and inspect read it.
     """
-    from oneof.data import load_dataset, tables
+    from oneof.data import tables
     from oneof.data.annotator import Annotator
     from oneof.data.generate import asks_annotator, generate
     from oneof.train.runtime import resolve_device
@@ -78,15 +78,29 @@ def corrupt(
         raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
-    parameters = {} if rate is None else {"rate": rate}
-    parameters |= named_values(settings or [], "scaling=max")
-    loaded: Any = load_dataset(dataset, data)
-    train, test = loaded if isinstance(loaded, tuple) else (loaded, None)
+    parameters = ({} if rate is None else {"rate": rate}) | named_values(settings or [], "scaling=max")
+    train, test = _parts(dataset, data)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
-    where: Any = {"test": test, "device": device, "verbose": 0 if quiet else 1}
-    made = generate(train, process, seed=seed, parameters=parameters, annotator=annotator, **where)
+    made = generate(
+        train,
+        process,
+        seed=seed,
+        parameters=parameters,
+        annotator=annotator,
+        test=test,
+        device=device,
+        verbose=0 if quiet else 1,
+    )
     _write_sets(out, train, made)
+
+
+def _parts(dataset: str, folder: Path | None) -> "tuple[PartialLabels, PartialLabels | None]":
+    """Load the training part of a data set, and its test part if it has one."""
+    from oneof.data import load_dataset
+
+    loaded = load_dataset(dataset, folder)
+    return loaded if isinstance(loaded, tuple) else (loaded, None)
 
 
 def _write_sets(out: Path, train: "PartialLabels", made: "Generated") -> None:

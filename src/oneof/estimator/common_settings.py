@@ -27,7 +27,7 @@ class CommonSettings:
     )
     epochs: int = count(100, doc="Passes over the training rows.")
     batch_size: int = count(
-        100, doc="Rows of a step. Rows that fill no whole batch are left out, other ones each epoch."
+        100, doc="Rows in each step. Rows that do not fill a batch are left out, different ones in each epoch."
     )
     lr: float = number(0.1, "> 0", doc="Learning rate of stochastic gradient descent.", roles=Role.VECTOR_IN_STACK)
     momentum: float = number(0.9, "in [0, 1)", doc="Momentum of stochastic gradient descent.")

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Role(Flag):
-    """What a field is beside a setting of the method."""
+    """How checkpoints, stacks of trials, model files and plans treat a field; most have no role."""
 
     TRACELESS = 1  # it does not change what is learned
     VARIES_IN_STACK = 2  # trials of one stack may differ in it
@@ -34,7 +34,7 @@ class About(TypedDict, total=False):
 def setting(
     default: Any, expected: str = "", accepts: Callable[[Any], bool] | None = None, **about: Unpack[About]
 ) -> Any:
-    """Declare a field with its default, what it must be (in words), and the test of that, if `fit` has none."""
+    """Declare a field with its default, what it must be (in words), and a test of that for `check`."""
     return field(default=default, metadata={"expected": expected, "accepts": accepts, **about})
 
 

@@ -50,13 +50,13 @@ def read_model(
     network: networks.Factory | None = None,
     device: str = "auto",
 ) -> "PartialLabelClassifier":
-    """Read a model that `save_model` wrote and that one of the methods, under whatever name, has fitted.
+    """Read a model that `save_model` wrote; ``methods`` are the classes that it may be of, by their names.
 
     The other parameters are those of `oneof.load_model`.
     """
     tensors, facts = tensor_file.read(path, "model")
     try:
-        model = _empty_model(facts, {method.__name__: method for method in methods.values()}, network)
+        model = _empty_model(facts, methods, network)
         model.device = device
         model.scaler_ = Scaler(tensors.pop("scaler.mean"), tensors.pop("scaler.std"))
         model.label_distributions_ = tensors.pop("label_distributions").numpy()
@@ -76,15 +76,15 @@ def read_model(
 
 def _empty_model(
     facts: dict[str, Any],
-    by_name: Mapping[str, type["PartialLabelClassifier"]],
+    methods: Mapping[str, type["PartialLabelClassifier"]],
     network: networks.Factory | None,
 ) -> "PartialLabelClassifier":
     """Make the estimator with all that the header tells."""
     name = facts["method"]
-    if name not in by_name:
+    if name not in methods:
         raise ValueError(
-            f"the file holds a {name!r}, which is none of the methods {sorted(by_name)}; if it is your own, pass its "
-            f'class: load_model(path, methods={{"{name}": {name}}})'
+            f"the file holds a {name!r}, which is none of the methods {sorted(methods)}; if it is your own, pass "
+            f'its class: load_model(path, methods={{"{name}": {name}}})'
         )
     parameters = facts["parameters"]
     if parameters["network"] == _OWN_NETWORK:
@@ -93,7 +93,7 @@ def _empty_model(
                 "the model has a network of your own: pass its factory, load_model(path, network=...)"
             )
         parameters["network"] = network
-    model = by_name[name](**parameters)
+    model = methods[name](**parameters)
     kind = facts["classes_type"]
     model.classes_ = np.array(facts["classes"], dtype=None if kind == "str" else np.dtype(kind))
     model.input_shape_ = None if facts["input_shape"] is None else tuple(facts["input_shape"])

@@ -65,4 +65,5 @@ def load_model(
     methods : dict, optional
         Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``.
     """
-    return read_model(path, {**METHODS, **(methods or {})}, network, device)
+    known = {method.__name__: method for method in (*METHODS.values(), *(methods or {}).values())}
+    return read_model(path, known, network, device)

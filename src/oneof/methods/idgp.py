@@ -62,7 +62,7 @@ class IDGP(PartialLabelClassifier):
         "the paper's degenerate case; released is the objective of the authors' code.",
     )
     a: float = number(10.0, "> 0", doc="Scale of the concentrations lambda, alpha and beta.")
-    b: float = number(1.0, ">= 0", doc="Least concentration; below 1 the weights lambda - 1 are cut at 0.")
+    b: float = number(1.0, ">= 0", doc="Least concentration; below 1, negative weights lambda - 1 are cut at 0.")
     gamma: float = number(0.7, "> 0", doc="Temperature of the outputs of f and g.")
     m: float = number(0.0, "in [0, 1]", doc="Share of lambda-hat that is lambda at epoch r.")
     d: float = number(0.5, "in [0, 1]", doc="Share of alpha-hat and beta-hat that is alpha and beta at epoch q.")
@@ -79,23 +79,23 @@ class IDGP(PartialLabelClassifier):
         doc="One backward pass for both networks, or Algorithm 1 literally: g first, then f with the new g.",
     )
     lr_g: float | None = number(
-        None, "> 0", doc="Learning rate of g; None is 0.3 * lr, with released lr.", roles=Role.VECTOR_IN_STACK
+        None, "> 0", doc="Learning rate of g; None is 0.3 * lr, or lr for released.", roles=Role.VECTOR_IN_STACK
     )
     weight_decay_g: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay of g; None is 0.5, with released weight_decay. So much keeps g from learning single "
+        doc="Weight decay of g; None is 0.5, or weight_decay for released. 0.5 keeps g from learning single "
         "rows by heart; on small tables z then hardly depends on the row.",
         roles=Role.VECTOR_IN_STACK,
     )
-    temperature_f: float = number(1.0, "> 0", doc="Of released alone: T1, the temperature of f.")
-    temperature_g: float = number(1.0, "> 0", doc="Of released alone: T2, the temperature of g.")
-    weight_f: float = number(1.0, ">= 0", doc="Of released alone: its alpha, the weight of f's own targets.")
-    weight_fg: float = number(0.1, ">= 0", doc="Of released alone: its beta, the weight of g's targets for f.")
-    weight_g: float = number(1.0, ">= 0", doc="Of released alone: its theta, the weight of g's own targets.")
-    weight_gf: float = number(1.0, ">= 0", doc="Of released alone: its gamma, the weight of f's targets for g.")
+    temperature_f: float = number(1.0, "> 0", doc="Released objective only: T1, temperature of f.")
+    temperature_g: float = number(1.0, "> 0", doc="Released objective only: T2, temperature of g.")
+    weight_f: float = number(1.0, ">= 0", doc="Released objective only: its alpha, weight of f's own targets.")
+    weight_fg: float = number(0.1, ">= 0", doc="Released objective only: its beta, weight of g's targets for f.")
+    weight_g: float = number(1.0, ">= 0", doc="Released objective only: its theta, weight of g's own targets.")
+    weight_gf: float = number(1.0, ">= 0", doc="Released objective only: its gamma, weight of f's targets for g.")
     weight_consistency: float = number(
-        1.0, ">= 0", doc="Of released alone: its delta = eta, the weight of consistency between views."
+        1.0, ">= 0", doc="Released objective only: its delta = eta, weight of consistency between views."
     )
 
     def start(self, data: Data) -> None:

@@ -55,7 +55,7 @@ class PiCO(PRODEN):
     phi_start: float = number(
         0.95, "in [0, 1]", doc="Share of w that is kept in the second epoch; 0.99 in the first."
     )
-    phi_end: float = number(0.8, "in [0, 1]", doc="Share of w to which phi_start falls linearly over the epochs.")
+    phi_end: float = number(0.8, "in [0, 1]", doc="Share of w that is kept at the end; it falls linearly to it.")
 
     def start(self, data: Data) -> None:
         """Make the encoder, its moving average, their heads, the queue, the prototypes and w."""

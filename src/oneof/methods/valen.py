@@ -49,10 +49,16 @@ class VALEN(PRODEN):
     warm_up: int = count(
         10, ">= 0", doc="Epochs of PRODEN; then the graph is made, from features of images and rows of tables."
     )
-    reconstruction_weight: float = number(1.0, ">= 0", doc="Weight of the reconstructions; alpha as released.")
-    divergence_weight: float = number(0.1, ">= 0", doc="Weight of the divergence; beta as released.")
-    inference_weight: float = number(5.0, ">= 0", doc="Weight of the inference network's loss; gamma as released.")
-    classifier_weight: float = number(1.0, ">= 0", doc="Weight of the classifier's loss; theta as released.")
+    reconstruction_weight: float = number(
+        1.0, ">= 0", doc="Weight of the reconstructions; alpha in the released code."
+    )
+    divergence_weight: float = number(0.1, ">= 0", doc="Weight of the divergence; beta in the released code.")
+    inference_weight: float = number(
+        5.0, ">= 0", doc="Weight of the inference network's loss; gamma in the released code."
+    )
+    classifier_weight: float = number(
+        1.0, ">= 0", doc="Weight of the classifier's loss; theta in the released code."
+    )
     correct: float = number(1.0, "in [0, 1]", doc="Share of d in D.")
     neighbours: int = count(3, doc="Nearest neighbours k of a row in the graph.")
     feature_weight: float = number(0.01, ">= 0", doc="Weight of the features among the reconstructions.")
