@@ -177,7 +177,7 @@ def make_views(shape: Shape) -> tuple[list[list[Step]], str]:
 
 
 def _torchvision(size: int, channels: int) -> tuple[list[Step], Step, Step]:
-    from torchvision import transforms as T
+    from torchvision import transforms as T  # noqa: PLC0415  optional
 
     weak = [T.RandomCrop(size, padding=4, padding_mode="reflect"), T.RandomHorizontalFlip()]
     finish = T.Compose([T.ToTensor(), T.Normalize([0.5] * channels, [0.25] * channels)])

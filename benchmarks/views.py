@@ -62,8 +62,8 @@ def training_step(batch: int, device: torch.device, bf16: bool) -> Callable[[], 
 def kornia_views() -> Callable[[torch.Tensor], list[torch.Tensor]] | None:
     """Make kornia's nearest to weak+strong+strong, where it is installed: one sub-policy for the whole batch."""
     try:
-        import kornia.augmentation as K
-        from kornia.augmentation.auto import AutoAugment
+        import kornia.augmentation as K  # noqa: PLC0415  optional
+        from kornia.augmentation.auto import AutoAugment  # noqa: PLC0415  optional
     except ImportError:
         return None
     weak = torch.nn.Sequential(

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def test_every_method_fits_a_csv(iris, tmp_path, method):
     assert float(line.split()[2]) > 0.5
     if views:
         plain = ["--separator", "|", *COLUMNS, "--method", method, "--out", tmp_path / "n"]
-        assert "use one of ['idgp', 'valen'" in fail("fit", iris / "t.csv", *plain)
+        assert "or use a method that needs one view, such as IDGP" in fail("fit", iris / "t.csv", *plain)
 
 
 def test_images_in_an_npz(tmp_path):
@@ -262,16 +263,33 @@ def test_methods_version_and_help():
         assert f"{name} " in result.stdout
         assert method.__doc__.splitlines()[0] in result.stdout
     lines = succeed("methods", "IDGP").stdout.splitlines()
-    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
-    assert shown["lr"] == f"{oneof.IDGP().lr} a number > 0"
-    assert shown["alternate"] == "'simultaneous' one of ['simultaneous', 'sequential']"
+    assert max(map(len, lines)) <= 200
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}  # first lines of what is wrapped too
+    assert shown["lr"] == f"{oneof.IDGP().lr} a number > 0 Learning rate of stochastic gradient descent."
+    assert shown["alternate"].startswith("'simultaneous' one of ['simultaneous', 'sequential'] One backward pass")
     assert shown["network"].startswith("'auto' one of ['auto', ")
-    assert shown["random_state"] == "None see --seed of oneof fit"
+    assert shown["random_state"].startswith("None see --seed of oneof fit Same seed,")
+    assert {field.name for field in fields(oneof.IDGP)} <= shown.keys()
     assert succeed("--version").stdout == f"oneof {oneof.__version__}\n"
     assert "disambiguate" in succeed().stdout
     for command in ("fit", "predict", "score", "disambiguate", "methods", "demo"):
         assert "Usage" in succeed(command, "--help").stdout
     assert "--json" in succeed("demo", "--help").stdout
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fit", "--help"], ["run", "--help"]])
+def test_help_waits_for_no_heavy_package(arguments):
+    """A help page that takes seconds is not read."""
+    program = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print('loaded', *sorted({'torch', 'pandas', 'sklearn'} & sys.modules.keys())))\n"
+        f"sys.argv = ['oneof', *{arguments!r}]\n"
+        "from oneof.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(("oneof ", "Usage: "))
+    assert done.stdout.splitlines()[-1] == "loaded"
 
 
 FIT = ["fit", "t.csv", "--separator", "|", *COLUMNS, *TINY, "--out", "out"]

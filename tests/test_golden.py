@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import oneof
+from oneof.methods.idgp_released import coupling
 
 N, D, K = 6, 3, 4
 RATE, MOMENTUM, DECAY, RATE_G, DECAY_G = 0.3, 0.5, 0.01, 0.2, 0.02
@@ -333,7 +334,6 @@ def test_idgp_as_released(views, monkeypatch):
 @pytest.mark.parametrize("certainty", [5.0, 60.0, 1e4])
 def test_released_weights_when_the_sigmoid_rounds_to_one(certainty):
     """The odds (1 - g)/g, turned over at the pseudo-label, in float32 where 1 - g is zero, against exact ones."""
-    model = oneof.IDGP(objective="released", weight_fg=1.0, weight_gf=0.0)
     S = torch.tensor([[True, True, True, False]])
     d = torch.tensor([[0.2, 0.7, 0.1, 0.0]])  # the pseudo-label is 1
     s = torch.tensor([[1.0, -1.0, 0.5, 0.3]]) * certainty
@@ -341,7 +341,7 @@ def test_released_weights_when_the_sigmoid_rounds_to_one(certainty):
     top = max(eta)
     expected = [math.exp(value - top) for value in eta]
     U = torch.zeros(1, 4, requires_grad=True)
-    model._released_coupling(U, s, d, S).sum().backward()
+    coupling(U, s, d, S, weight_fg=1.0, weight_gf=0.0).sum().backward()
     # the gradient of the cross-entropy to q at equal scores is 1/4 - q
     q = (0.25 - U.grad[0]).tolist()
     assert q == pytest.approx([*(value / sum(expected) for value in expected), 0.0], abs=1e-6)

@@ -1,4 +1,4 @@
-"""On a GPU: recorded steps, trials side by side, rows that stay on the host and networks side by side change nothing."""
+"""On a GPU: recorded steps, trials and networks side by side, and rows that stay on the host change nothing."""
 
 import numpy as np
 import pytest

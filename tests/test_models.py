@@ -10,6 +10,7 @@ import torch
 
 import oneof
 from conftest import every_method
+from oneof.estimator import hyperparameters, number
 from oneof.io import files, tensors
 
 
@@ -76,6 +77,27 @@ def test_own_network_is_passed_again(blobs, tmp_path):
         )
 
 
+@hyperparameters
+class Mine(oneof.CC):
+    """A method that is not of this library."""
+
+    power: float = number(2.0, "> 0")
+
+
+def test_a_method_from_outside_is_passed_to_load_model(blobs, tmp_path):
+    X, S, _ = blobs
+    model = Mine(power=3, epochs=2, random_state=0, device="cpu").fit(X, S)
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r'holds a \'Mine\'.*load_model\(path, methods={"Mine": Mine}\)'):
+        oneof.load_model(tmp_path / "m")
+    again = oneof.load_model(tmp_path / "m", device="cpu", methods={"mine": Mine})
+    assert type(again) is Mine
+    assert again.power == 3
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    oneof.CC(epochs=1).fit(X, S).save(tmp_path / "m")
+    assert type(oneof.load_model(tmp_path / "m", methods={"mine": Mine})) is oneof.CC
+
+
 @pytest.fixture
 def saved(blobs, tmp_path):
     X, S, _ = blobs
@@ -114,7 +136,10 @@ def test_foreign_newer_and_other_files_are_refused(saved, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda facts: facts | {"method": "Magic"}, "holds a 'Magic', which is none of the methods"),
+        (
+            lambda facts: facts | {"method": "Magic"},
+            r"'Magic', which is none of the methods \['CAVL', .*load_model\(path, methods={\"Magic\": Magic}\)",
+        ),
         (lambda facts: facts | {"parameters": facts["parameters"] | {"magic": 1}}, "promises.*magic"),
         (lambda facts: facts | {"training_rows": 3}, "promises"),
         (lambda facts: facts | {"classes": [0, 1]}, "promises"),

@@ -98,13 +98,14 @@ def test_one_more_method_is_one_file_and_one_line(digits, monkeypatch, tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     from average import Average
 
-    monkeypatch.setitem(METHODS, "average", Average)
     X, S, y = digits
     model = Average(epochs=10, smoothing=0.05, random_state=0).fit(X[:1000], S[:1000])
     assert model.score(X[1000:], y[1000:]) > 0.85
     with pytest.raises(ValueError, match="smoothing of Average is 2, but must be a number in"):
         Average(smoothing=2).fit(X, S)
     model.save(tmp_path / "m")
+    assert (oneof.load_model(tmp_path / "m", methods={"average": Average}).predict(X) == model.predict(X)).all()
+    monkeypatch.setitem(METHODS, "average", Average)
     assert (oneof.load_model(tmp_path / "m").predict(X) == model.predict(X)).all()
     result = CliRunner().invoke(cli.app, ["methods"])
     assert "average" in result.output

@@ -441,8 +441,8 @@ def test_a_mixed_list_is_fitted_in_its_order_each_as_alone(runs):
     references = alone(models, given)
     fitted = oneof.fit_together(models, given)
     assert runs == [
-        ("StackedTrials", 3), ("TrainingRun", 1), ("TrainingRun", 1), ("StackedTrials", 1), ("StackedTrials", 1), ("TrainingRun", 1), ("TrainingRun", 1),
-        ("StackedTrials", 1), ("TrainingRun", 1),
+        ("StackedTrials", 3), ("TrainingRun", 1), ("TrainingRun", 1), ("StackedTrials", 1), ("StackedTrials", 1),
+        ("TrainingRun", 1), ("TrainingRun", 1), ("StackedTrials", 1), ("TrainingRun", 1),
     ]  # fmt: skip
     for i, (model, reference) in enumerate(zip(fitted, references, strict=True)):
         assert model is models[i]

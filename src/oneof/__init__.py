@@ -1,20 +1,17 @@
-"""oneof: learn classifiers from candidate label sets. The truth is one of these labels."""
+"""oneof: learn classifiers from candidate label sets. The truth is one of these labels.
 
-from oneof.data import PartialLabels, load_dataset, load_images
-from oneof.estimator.model_file import load_model
-from oneof.estimator.together import fit_together
-from oneof.labels import encode, from_complementary, from_votes
-from oneof.methods import METHODS
-from oneof.methods.cavl import CAVL
-from oneof.methods.cc import CC
-from oneof.methods.idgp import IDGP
-from oneof.methods.lws import LWS
-from oneof.methods.membership import Membership
-from oneof.methods.pico import PiCO
-from oneof.methods.plcr import PLCR
-from oneof.methods.proden import PRODEN
-from oneof.methods.rc import RC
-from oneof.methods.valen import VALEN
+What stands here is imported when it is first asked for, so that ``oneof --help`` need not wait for torch.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.estimator.together import fit_together
+    from oneof.labels import encode, from_complementary, from_votes
+    from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,3 +35,28 @@ __all__ = [
     "load_images",
     "load_model",
 ]
+
+_HOME = {  # all others are at home in oneof.methods
+    "PartialLabels": "oneof.data",
+    "encode": "oneof.labels",
+    "fit_together": "oneof.estimator.together",
+    "from_complementary": "oneof.labels",
+    "from_votes": "oneof.labels",
+    "load_dataset": "oneof.data",
+    "load_images": "oneof.data",
+}
+_MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+
+if not TYPE_CHECKING:  # type checkers read the imports above, and find misspelt names
+
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            value = globals()[name] = getattr(import_module(_HOME.get(name, "oneof.methods")), name)
+            return value
+        if name in _MODULES:
+            return import_module(f"oneof.{name}")
+        raise AttributeError(f"module 'oneof' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

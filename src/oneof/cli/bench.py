@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, note, show_grid
-from oneof.train.runtime import resolve_device
 
 if TYPE_CHECKING:
     from oneof.bench.plan import Plan
@@ -50,6 +49,7 @@ def run(
     from oneof.bench.running.engines import LocalEngine
     from oneof.bench.running.estimate import estimate
     from oneof.bench.running.runner import Runner
+    from oneof.train.runtime import resolve_device
 
     resolve_device(device)
     content, path = read_plan(plan), _ledger(plan, ledger)

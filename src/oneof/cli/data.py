@@ -3,17 +3,16 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from oneof import encode
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
-from oneof.cli.models import Candidates, Separator, TablePath, read_labels
-from oneof.data import tables
-from oneof.io.files import replacing
-from oneof.train.runtime import resolve_device
+from oneof.cli.models import Candidates, Separator, TablePath
+
+if TYPE_CHECKING:
+    from oneof.data import PartialLabels
+    from oneof.data.generate import Generated
 
 
 class Mode(StrEnum):
@@ -69,19 +68,18 @@ def corrupt(
 
     The file holds x, candidates, y, classes and a manifest; oneof fit, score and inspect read it.
     """
-    from oneof.data import load_dataset
+    from oneof.data import tables
     from oneof.data.annotator import Annotator
     from oneof.data.generate import asks_annotator, generate
+    from oneof.train.runtime import resolve_device
 
     tables.check_target(out, table=False)
     if out.suffix != ".npz":
         raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
-    parameters = {} if rate is None else {"rate": rate}
-    parameters |= named_values(settings or [], "scaling=max")
-    loaded: Any = load_dataset(dataset, data)
-    train, test = loaded if isinstance(loaded, tuple) else (loaded, None)
+    parameters = ({} if rate is None else {"rate": rate}) | named_values(settings or [], "scaling=max")
+    train, test = _parts(dataset, data)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
     made = generate(
@@ -94,6 +92,23 @@ def corrupt(
         device=device,
         verbose=0 if quiet else 1,
     )
+    _write_sets(out, train, made)
+
+
+def _parts(dataset: str, folder: Path | None) -> "tuple[PartialLabels, PartialLabels | None]":
+    """Load the training part of a data set, and its test part if it has one."""
+    from oneof.data import load_dataset
+
+    loaded = load_dataset(dataset, folder)
+    return loaded if isinstance(loaded, tuple) else (loaded, None)
+
+
+def _write_sets(out: Path, train: "PartialLabels", made: "Generated") -> None:
+    """Write candidate sets with their rows, and print what is worth knowing about them."""
+    import numpy as np
+
+    from oneof.io.files import replacing
+
     with replacing(out) as part, part.open("wb") as file:
         manifest = np.array(json.dumps(made.manifest))
         truth = train.classes[train.y]
@@ -115,8 +130,11 @@ def inspect(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them."""
+    from oneof.cli.model_tables import read_labels
+    from oneof.data import tables
     from oneof.data.inspection import inspect as look
     from oneof.data.inspection_summary import lines, write_page
+    from oneof.labels import encode
 
     if html is not None:
         tables.check_target(html, [table], table=False)

@@ -1,27 +1,17 @@
 """Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
 import inspect
-from dataclasses import fields
+from dataclasses import Field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
-from numpy.typing import NDArray
 
-from oneof import METHODS, encode, load_model
-from oneof.cli.app import app, fold, named_values, note, show_grid
-from oneof.data import tables
-from oneof.data.folder import decode_images, image_paths
-from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.fields import check
-from oneof.metrics import approximated_accuracy, covering_rate
-from oneof.nn.networks import NETWORKS
-from oneof.train.runtime import resolve_device
+from oneof.cli.app import app, fold, named_values, show_grid
 
-_OWN_OPTION = {"random_state": "--seed", "device": "--device", "verbose": "--quiet"}
-_NETWORK_NAMES = ["auto", *NETWORKS]
+if TYPE_CHECKING:
+    from oneof.estimator.classifier import PartialLabelClassifier
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
@@ -34,8 +24,6 @@ Separator = Annotated[
 Ids = Annotated[
     list[str] | None, typer.Option("--id", metavar="COLUMN", help="A column that names the rows; may be repeated.")
 ]
-
-
 Images = Annotated[
     str | None,
     typer.Option(
@@ -55,13 +43,17 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this method.")] = None,
 ) -> None:
     """List the methods, or the settings of one."""
+    from oneof.methods import METHODS
+
     if name is None:
         rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in METHODS.items()]
         show_grid(["method", "description"], rows)
     else:
-        parameters = fields(_method(name))
-        rows = [[each.name, repr(each.default), _accepted(each.name, each.metadata)] for each in parameters]
-        show_grid(["setting", "default", "accepts"], rows)
+        rows = [
+            [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
+            for each in fields(_method(name))
+        ]
+        show_grid(["setting", "default", "accepts", "meaning"], rows)
 
 
 @app.command()
@@ -89,13 +81,21 @@ def fit(
 
     All columns but those of --candidates, --id and --drop are features; with --images the images alone are.
     """
+    import pandas as pd
+
+    from oneof.cli.model_tables import read, read_labels
+    from oneof.data import tables
+    from oneof.estimator.fields import check
+    from oneof.labels import encode
+    from oneof.train.runtime import resolve_device
+
     tables.check_target(out, [table], table=False)
     resolve_device(device)
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
     check(model)
     apart = [candidates, *(ids or []), *(drop or [])]
-    data = _read(table, apart, images, size, progress=not quiet)
+    data = read(table, apart, images, size, progress=not quiet)
     sets, classes = encode(read_labels(data, candidates, separator))
     model.fit(tables.numeric_features(data, apart), pd.DataFrame(sets, columns=classes))
     model.save(out)
@@ -109,13 +109,17 @@ def fit(
 @app.command()
 def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
+    from oneof.cli.model_tables import features_for, joined, read_for, write
+    from oneof.data import tables
+    from oneof.methods import load_model
+
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
     fitted = load_model(model)
-    data = _read_for(fitted, table, names, images)
-    probabilities = fitted.predict_proba(_features(fitted, data, names))
+    data = read_for(fitted, table, names, images)
+    probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    _write(_joined(data.columns[names], best), out)
+    write(joined(data.columns[names], best), out)
 
 
 @app.command()
@@ -127,10 +131,14 @@ def score(
     images: Images = None,
 ) -> None:
     """Print how good the predictions are."""
+    from oneof.cli.model_tables import candidates_for, features_for, read_for
+    from oneof.methods import load_model
+    from oneof.metrics import approximated_accuracy, covering_rate
+
     fitted = load_model(model)
-    data = _read_for(fitted, table, [labels], images)
-    sets = _candidates(fitted, data, labels, separator)
-    probabilities = fitted.predict_proba(_features(fitted, data, [labels]))
+    data = read_for(fitted, table, [labels], images)
+    sets = candidates_for(fitted, data, labels, separator)
+    probabilities = fitted.predict_proba(features_for(fitted, data, [labels]))
     plain = bool((sets.sum(1) == 1).all())
     meaning = "every row has one label: this is the accuracy" if plain else "on plain labels it is the accuracy"
     typer.echo(f"approximated accuracy  {approximated_accuracy(probabilities, sets).mean():.4f}  ({meaning})")
@@ -152,15 +160,21 @@ def disambiguate(
 
     With it come its probability and the margin to the second; without --id the rows are numbered from 0.
     """
+    import pandas as pd
+
+    from oneof.cli.model_tables import candidates_for, features_for, joined, read_for, write
+    from oneof.data import tables
+    from oneof.methods import load_model
+
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
     fitted = load_model(model)
-    data = _read_for(fitted, table, [candidates, *names], images)
-    sets = _candidates(fitted, data, candidates, separator)
-    decision = fitted.disambiguate(_features(fitted, data, [candidates, *names]), sets)
+    data = read_for(fitted, table, [candidates, *names], images)
+    sets = candidates_for(fitted, data, candidates, separator)
+    decision = fitted.disambiguate(features_for(fitted, data, [candidates, *names]), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = _joined(keys, {"candidates": data.columns[candidates], **decision._asdict()})
-    _write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
+    result = joined(keys, {"candidates": data.columns[candidates], **decision._asdict()})
+    write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 
 @app.command()
@@ -172,99 +186,41 @@ def demo(
 ) -> None:
     """Watch IDGP learn real images from ambiguous labels."""
     from oneof.cli.demo import run_demo
+    from oneof.data import tables
 
     for target in [out] if json_out is None else [out, json_out]:
         tables.check_target(target, table=False)
     run_demo(out, json_out, typer.echo)
 
 
-def _method(name: str) -> type[PartialLabelClassifier]:
+def _method(name: str) -> "type[PartialLabelClassifier]":
+    from oneof.methods import METHODS
+
     if name.lower() not in METHODS:
         raise ValueError(f"{name!r} is no method; choose one of {', '.join(METHODS)}")
     return METHODS[name.lower()]
 
 
-def _read(
-    table: Path,
-    columns: list[str],
-    images: str | None,
-    size: int | tuple[int, int] | None = None,
-    channels: Any = None,
-    progress: bool = True,
-) -> tables.Table:
-    """Read a table; with ``images`` its rows are the images that this column names."""
-    if images is None:
-        return tables.read_table(table, columns)
-    data = tables.read_table(table, [*columns, images])
-    paths = image_paths(table, images, data.columns[images].tolist())
-    return data._replace(rows=decode_images(paths, size, channels, progress=progress))
-
-
-def _read_for(model: PartialLabelClassifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
-    """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
-    if images is None or model.input_shape_ is None:
-        return _read(table, columns, images)
-    channels, height, width = model.input_shape_
-    return _read(table, columns, images, (height, width), channels)
-
-
-def _accepted(name: str, metadata: Any) -> str:
+def _accepted(setting: Field[Any]) -> str:
     """Say in words what a setting accepts."""
-    if name in _OWN_OPTION:
-        return f"see {_OWN_OPTION[name]} of oneof fit"
-    others = {"network": f"one of {_NETWORK_NAMES}", "checkpoint": "a path or None"}
-    return str(metadata.get("expected", others.get(name, "")))
+    option = setting.metadata.get("option")
+    return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
 
 
-def _settings(cls: type[PartialLabelClassifier], texts: list[str]) -> dict[str, Any]:
+def _settings(cls: "type[PartialLabelClassifier]", texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE texts into the hyper-parameters of a method."""
-    allowed = [each.name for each in fields(cls) if each.name not in _OWN_OPTION]
+    from oneof.data import tables
+    from oneof.nn.networks import NETWORKS
+
+    options = {each.name: each.metadata.get("option") for each in fields(cls)}
+    allowed = [name for name, option in options.items() if not option]
     settings = named_values(texts, "lr=0.05")
     for name in settings:
-        if name in _OWN_OPTION:
-            raise ValueError(f"--set {name} has an option of its own; use {_OWN_OPTION[name]}")
+        if options.get(name):
+            raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
         if name not in allowed:
             raise ValueError(f"{cls.__name__} has no setting {name!r}; {tables.alternatives(name, allowed)}")
-    if settings.get("network", "auto") not in _NETWORK_NAMES:
-        raise ValueError(f"network is {settings['network']!r}, but must be one of {_NETWORK_NAMES}")
+    networks = ["auto", *NETWORKS]
+    if settings.get("network", "auto") not in networks:
+        raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")
     return settings
-
-
-def read_labels(data: tables.Table, column: str, separator: str | None, classes: Any = None) -> list[Any]:
-    """Read labels or sets of labels; a cell that looks like a set but is taken for one label gets a hint."""
-    cells = tables.label_sets(data.columns[column], separator, classes)
-    known = set() if classes is None else set(classes.tolist())
-    whole = [cell for cell in cells if isinstance(cell, str) and cell not in known]
-    for mark in "|;,":
-        cell = next((cell for cell in whole if mark in cell), None)
-        if cell is not None:
-            count_as = f"cells of {column!r} such as {cell!r} count as one label each"
-            note("hint", f"{count_as}; pass --separator {mark!r} to split them")
-            break
-    return cells
-
-
-def _features(model: PartialLabelClassifier, data: tables.Table, apart: list[str]) -> Any:
-    """Return the features that the model knows by name, or else all that there are."""
-    names = getattr(model, "feature_names_in_", None)
-    return tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
-
-
-def _candidates(
-    model: PartialLabelClassifier, data: tables.Table, column: str, separator: str | None
-) -> NDArray[Any]:
-    """Return the candidate sets of a column as a boolean matrix over the model's classes."""
-    return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
-
-
-def _joined(keys: Any, results: dict[str, Any]) -> Any:
-    """Put ids and results side by side; none may hide another."""
-    for name in keys:
-        if name in results:
-            raise ValueError(f"the id column {name!r} has the name of a result; rename it or leave out --id")
-    return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
-
-
-def _write(result: Any, out: Path) -> None:
-    tables.write_table(result, out)
-    typer.echo(fold(f"{len(result)} rows written to {out}"))

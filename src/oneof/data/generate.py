@@ -23,8 +23,8 @@ from oneof.data.cache import cache_folder
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.model_file import load_model
 from oneof.io import tensors as tensor_file
+from oneof.methods import load_model
 from oneof.train.checkpoint import fingerprint
 
 VERSION = 1  # goes into every key; raise it when the same settings give other sets

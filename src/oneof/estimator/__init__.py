@@ -1,16 +1,20 @@
 """What every method shares: the base class, its fields, features, state, model files and checks."""
 
 from oneof.estimator.classifier import Disambiguation, PartialLabelClassifier
-from oneof.estimator.fields import choice, count, hyperparameters, number, setting
+from oneof.estimator.fields import Role, check, choice, count, flag, hyperparameters, names_with, number, setting
 from oneof.estimator.together import fit_together
 
 __all__ = [
     "Disambiguation",
     "PartialLabelClassifier",
+    "Role",
+    "check",
     "choice",
     "count",
     "fit_together",
+    "flag",
     "hyperparameters",
+    "names_with",
     "number",
     "setting",
 ]

@@ -34,7 +34,31 @@ class Disambiguation(NamedTuple):
 
 @hyperparameters
 class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of all methods: learns a classifier from candidate label sets."""
+    """Base class of all methods: learns a classifier from candidate label sets.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The classes, in the order of the columns of `predict_proba`.
+    n_features_in_ : int
+        Number of values in a row.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if it had names.
+    input_shape_ : tuple or None
+        Channels, height and width of images; None for tables.
+    scaler_ : Scaler
+        Means and standard deviations by which rows are standardised.
+    training_rows_ : int
+        Number of rows without those held out for validation.
+    network_ : torch.nn.Module
+        The network that predicts.
+    history_ : dict of lists
+        Loss, and validation score if there are validation rows, of every epoch.
+    label_distributions_ : array of shape (n, K)
+        Distribution of the correct label over the candidates, for every row given to `fit`.
+    transduction_ : array of shape (n,)
+        The most likely candidate of every row given to `fit`.
+    """
 
     # --- scikit-learn's interface -------------------------------------------------------------------------
 
@@ -83,8 +107,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin."""
-        x = self._fitted_rows(X)
-        return self._decide(self._apply(self.label_posterior, x, candidate_sets(self, y, len(x))))
+        return self._decide(self.evaluate(self.label_posterior, X, y))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -117,8 +140,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
         metrics : callable, optional
-            Is given the class probabilities of the validation rows and then of ``X_watched``, and returns numbers by
-            name for ``history_``.
+            Is given the class probabilities of the validation rows and then of ``X_watched``, and returns
+            numbers by name for ``history_``.
         on_epoch : callable, optional
             Is called with the number of every epoch that is done.
         pause : callable, optional
@@ -138,9 +161,13 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     # --- evaluation ---------------------------------------------------------------------------------------
 
-    def evaluate(self, function: Callable[..., Tensor], X: Any) -> NDArray[Any]:
-        """Apply a function of rows on the device, such as `class_scores`, to all rows of X, in evaluation mode."""
-        return self._apply(function, self._fitted_rows(X))
+    def evaluate(self, function: Callable[..., Tensor], X: Any, y: Any = None) -> NDArray[Any]:
+        """Apply a function of rows on the device, such as `class_scores`, to all rows of X, in evaluation mode.
+
+        With candidate sets y it is a function of rows and sets, such as `label_posterior`.
+        """
+        x = self._fitted_rows(X)
+        return self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x))]))
 
     def _fitted_rows(self, X: Any) -> Array:
         check_is_fitted(self)

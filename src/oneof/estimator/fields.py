@@ -1,64 +1,66 @@
-"""Hyper-parameters: keyword-only dataclass fields that know what they accept."""
+"""Hyper-parameters: keyword-only dataclass fields that say what they accept, what they mean and their roles."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from enum import Flag, auto
+from dataclasses import Field, dataclass, field, fields
+from enum import Flag
+from inspect import get_annotations
 from numbers import Integral, Real
-from typing import Any, TypeVar, dataclass_transform
+from types import MappingProxyType
+from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
+
+from oneof.estimator.docstrings import class_docstring
 
 _T = TypeVar("_T")
 
 
 class Role(Flag):
-    """What a field means beyond its value."""
+    """How checkpoints, stacks of trials, model files and plans treat a field; most have no role."""
 
-    NONE = 0
-    TRACELESS = auto()
-    VARIES_IN_STACK = auto()
-    VECTOR_IN_STACK = auto()
-    NOT_SAVED = auto()
-    NOT_IN_PLANS = auto()
-
-
-_ROLES = {
-    "verbose": Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
-    "checkpoint": Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
-    "device": Role.TRACELESS | Role.NOT_SAVED | Role.NOT_IN_PLANS,
-    "threads": Role.TRACELESS,
-    "random_state": Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
-    "patience": Role.VARIES_IN_STACK,
-    **dict.fromkeys(("lr", "weight_decay", "lr_g", "weight_decay_g"), Role.VARIES_IN_STACK | Role.VECTOR_IN_STACK),
-}
+    TRACELESS = 1  # it does not change what is learned
+    VARIES_IN_STACK = 2  # trials of one stack may differ in it
+    VECTOR_IN_STACK = 4 | VARIES_IN_STACK  # ... because the optimiser of a stack has it as a vector
+    NOT_SAVED = 8  # model files do not hold it
+    NOT_IN_PLANS = 16  # the runner sets it, plans do not
 
 
-def names_with(cls: Any, role: Role) -> list[str]:
-    """List the fields that have a role."""
-    return [each.name for each in fields(cls) if role in _ROLES.get(each.name, Role.NONE)]
+class About(TypedDict, total=False):
+    """What every field specifier takes beside default and accepted values."""
+
+    doc: str  # one or two sentences
+    roles: Role
+    option: str  # the option of ``oneof fit`` that sets it
 
 
-def setting(default: Any, expected: str, accepts: Callable[[Any], bool]) -> Any:
-    """Declare a field with its default, what it must be (in words), and the test of that."""
-    return field(default=default, metadata={"expected": expected, "accepts": accepts})
+def setting(
+    default: Any, expected: str = "", accepts: Callable[[Any], bool] | None = None, **about: Unpack[About]
+) -> Any:
+    """Declare a field with its default, what it must be (in words), and a test of that for `check`."""
+    return field(default=default, metadata={"expected": expected, "accepts": accepts, **about})
 
 
-def number(default: float | None, condition: str = "") -> Any:
+def number(default: float | None, condition: str = "", **about: Unpack[About]) -> Any:
     """Declare a real number, such as ``number(0.1, "> 0")`` or ``number(0.9, "in [0, 1]")``."""
-    optional = " or None" if default is None else ""
-    return setting(default, f"a number {condition}".strip() + optional, _test(Real, condition, default is None))
+    optional = default is None
+    expected = f"a number {condition}".strip() + " or None" * optional
+    return setting(default, expected, _test(Real, condition, optional), **about)
 
 
-def count(default: int | None, condition: str = ">= 1", optional: bool = False) -> Any:
+def count(default: int | None, condition: str = ">= 1", optional: bool = False, **about: Unpack[About]) -> Any:
     """Declare a whole number; None is accepted when it is the default or ``optional``."""
     optional = optional or default is None
-    return setting(
-        default, f"a whole number {condition}" + " or None" * optional, _test(Integral, condition, optional)
-    )
+    expected = f"a whole number {condition}".strip() + " or None" * optional
+    return setting(default, expected, _test(Integral, condition, optional), **about)
 
 
-def choice(default: str | None, *options: str | None) -> Any:
-    """Declare one of some names."""
+def choice(default: str | None, *options: str | None, **about: Unpack[About]) -> Any:
+    """Declare one of some names; the first is the default."""
     options = (default, *options)
-    return setting(default, f"one of {list(options)}", lambda value: value in options)
+    return setting(default, f"one of {list(options)}", lambda value: value in options, **about)
+
+
+def flag(default: bool, **about: Unpack[About]) -> Any:
+    """Declare a field that is True or False."""
+    return setting(default, "True or False", lambda value: isinstance(value, bool), **about)
 
 
 _CONDITIONS: dict[str, Callable[[Any], bool]] = {
@@ -82,10 +84,35 @@ def _test(kind: type, condition: str, optional: bool) -> Callable[[Any], bool]:
     return accepts
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(setting, number, count, choice))
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting, number, count, choice, flag))
 def hyperparameters(cls: type[_T]) -> type[_T]:
-    """Give a class the explicit, keyword-only ``__init__`` that scikit-learn's contract wants."""
-    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+    """Give a class the explicit, keyword-only ``__init__`` that scikit-learn needs, and document its fields.
+
+    A field of the base class that is declared again keeps all that the new declaration does not say.
+    """
+    for name in get_annotations(cls):
+        _inherit_metadata(cls, name)
+    docstring = cls.__doc__  # dataclass writes one where there is none
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    made.__doc__ = class_docstring(made, docstring)
+    return made
+
+
+def _inherit_metadata(cls: type, name: str) -> None:
+    """Let a field that is declared again keep the roles and words of the inherited one."""
+    inherited = getattr(cls, "__dataclass_fields__", {}).get(name)
+    if inherited is None or name not in vars(cls):
+        return
+    own = vars(cls)[name]
+    if not isinstance(own, Field):
+        own = field(default=own)
+        setattr(cls, name, own)
+    own.metadata = MappingProxyType({**inherited.metadata, **own.metadata})
+
+
+def names_with(estimator: Any, role: Role) -> list[str]:
+    """Return the names of the fields of an estimator, or of its class, that have a role."""
+    return [each.name for each in fields(estimator) if role in each.metadata.get("roles", Role(0))]
 
 
 def check(estimator: Any) -> None:

@@ -1,25 +1,28 @@
 """Fitted models on disk: one safetensors file with JSON facts; no pickle, no code from the file is run."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from oneof.estimator.fields import Role, names_with
 from oneof.estimator.method_base import MethodBase
 from oneof.io import tensors as tensor_file
 from oneof.nn import networks
 from oneof.train.batch import Data
 from oneof.train.rows import Scaler
 
+_M = TypeVar("_M", bound=MethodBase)
 _OWN_NETWORK = {"own": True}  # stands for a factory, which a file cannot hold
-_NOT_SAVED = ("checkpoint", "random_state", "device", "verbose")
 
 
 def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
     """Write a fitted model."""
-    parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in _NOT_SAVED}
+    not_saved = names_with(model, Role.NOT_SAVED)
+    parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in not_saved}
     if not isinstance(model.network, str):
         parameters["network"] = _OWN_NETWORK
     names = getattr(model, "feature_names_in_", None)
@@ -40,23 +43,19 @@ def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
     tensor_file.write(path, "model", tensors, facts)
 
 
-def load_model(
-    path: str | PathLike[str], network: networks.Factory | None = None, device: str = "auto"
-) -> MethodBase:
-    """Read a fitted model that ``model.save(path)`` wrote.
+def read_model(
+    path: str | PathLike[str],
+    methods: Mapping[str, type[_M]],
+    network: networks.Factory | None = None,
+    device: str = "auto",
+) -> _M:
+    """Read a model that `save_model` wrote; ``methods`` are the classes that it may be of, by their names.
 
-    Parameters
-    ----------
-    path : path
-        The model file.
-    network : callable, optional
-        The factory of your own network, when the model was fitted with one: a file holds no code.
-    device : str, default="auto"
-        Where the model shall predict.
+    The other parameters are those of `oneof.load_model`.
     """
     tensors, facts = tensor_file.read(path, "model")
     try:
-        model = _empty_model(facts, network)
+        model = _empty_model(facts, methods, network)
         model.device = device
         model.scaler_ = Scaler(tensors.pop("scaler.mean"), tensors.pop("scaler.std"))
         model.label_distributions_ = tensors.pop("label_distributions").numpy()
@@ -74,13 +73,18 @@ def load_model(
     return model
 
 
-def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> MethodBase:
+def _empty_model(
+    facts: dict[str, Any],
+    methods: Mapping[str, type[_M]],
+    network: networks.Factory | None,
+) -> _M:
     """Make the estimator with all that the header tells."""
-    from oneof.methods import METHODS
-
-    by_name = {method.__name__: method for method in METHODS.values()}
-    if facts["method"] not in by_name:
-        raise ValueError(f"the file holds a {facts['method']!r}, which is none of the methods {sorted(by_name)}")
+    name = facts["method"]
+    if name not in methods:
+        raise ValueError(
+            f"the file holds a {name!r}, which is none of the methods {sorted(methods)}; if it is your own, pass "
+            f'its class: load_model(path, methods={{"{name}": {name}}})'
+        )
     parameters = facts["parameters"]
     if parameters["network"] == _OWN_NETWORK:
         if network is None:
@@ -88,7 +92,7 @@ def _empty_model(facts: dict[str, Any], network: networks.Factory | None) -> Met
                 "the model has a network of your own: pass its factory, load_model(path, network=...)"
             )
         parameters["network"] = network
-    model = by_name[facts["method"]](**parameters)
+    model = methods[name](**parameters)
     kind = facts["classes_type"]
     model.classes_ = np.array(facts["classes"], dtype=None if kind == "str" else np.dtype(kind))
     model.input_shape_ = None if facts["input_shape"] is None else tuple(facts["input_shape"])

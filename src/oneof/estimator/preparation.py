@@ -1,4 +1,4 @@
-"""From what a user gives `fit` to a trial: rows checked, split, scaled and put on the device, the method started."""
+"""From what a user gives `fit` to a trial: rows are checked, split, scaled and put on the device."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -22,6 +22,7 @@ def first_layer(x: Tensor, convolution: Any, pooled: bool) -> kernels.First | No
 
 
 def apply_first(layer: kernels.First, x: Tensor, convolution: Any, normalisation: Any) -> Tensor:
+    """Return what a first layer makes of x: convolved, normalised, pooled if so, rectified."""
     x = x.float().contiguous(memory_format=torch.channels_last)
     if not normalisation.training:
         return kernels.first_outputs(layer, x, convolution.weight, frozen_norm(normalisation, layer.stored))

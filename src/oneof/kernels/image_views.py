@@ -1,4 +1,4 @@
-"""Kernels that make views of images on a GPU: the same bytes as `oneof.augment.operations`, in one pass over memory."""
+"""Kernels that make views of images on a GPU: the same bytes as `oneof.augment.operations`, in one pass."""
 
 from math import ceil
 

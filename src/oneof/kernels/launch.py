@@ -106,7 +106,7 @@ def _kernel(kernel: str, device: torch.device) -> Any:
     file, name = kernel.split(": ")
     _wake_driver(device)
     with torch.cuda.device(device):
-        return torch.cuda._compile_kernel(source(file), name, nvcc_options=["--std=c++17"])
+        return torch.cuda._compile_kernel(source(file), name, nvcc_options=["--std=c++17"])  # noqa: SLF001  torch has no public way
 
 
 def source(file: str) -> str:

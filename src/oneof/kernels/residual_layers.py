@@ -83,8 +83,8 @@ def _has_kernels(convolution: Any, x: Tensor) -> bool:
     return alike and plain and kernels.tile_of(x.shape) is not None
 
 
-# These functions pass each other special gradients: for raw outputs y the gradient of ``scale y + shift``, and for a
-# norm its correction. The function that computed y makes the gradient of y from both.
+# These functions pass each other special gradients: for raw outputs y the gradient of ``scale y + shift``, and for
+# a norm its correction. The function that computed y makes the gradient of y from both.
 
 
 class _Convolution(Function):

@@ -52,4 +52,5 @@ def frozen_norm(normalisation: Any, stored: int | None = None) -> Tensor:
 
 
 def pixels(y: Tensor) -> int:
+    """Return the number of pixels in a batch of images."""
     return y.numel() // y.shape[1]

@@ -1,6 +1,10 @@
 """The methods: one file each, all listed here. What is listed is tested by the contract suite."""
 
+from collections.abc import Mapping
+from os import PathLike
+
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.model_file import read_model
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
@@ -11,6 +15,22 @@ from oneof.methods.plcr import PLCR
 from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
+from oneof.nn.networks import Factory
+
+__all__ = [
+    "CAVL",
+    "CC",
+    "IDGP",
+    "LWS",
+    "METHODS",
+    "PLCR",
+    "PRODEN",
+    "RC",
+    "VALEN",
+    "Membership",
+    "PiCO",
+    "load_model",
+]
 
 METHODS: dict[str, type[PartialLabelClassifier]] = {
     "idgp": IDGP,
@@ -24,3 +44,26 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "proden": PRODEN,
     "membership": Membership,
 }
+
+
+def load_model(
+    path: str | PathLike[str],
+    network: Factory | None = None,
+    device: str = "auto",
+    methods: Mapping[str, type[PartialLabelClassifier]] | None = None,
+) -> PartialLabelClassifier:
+    """Read a fitted model that ``model.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The model file.
+    network : callable, optional
+        The factory of your own network, when the model was fitted with one: a file holds no code.
+    device : str, default="auto"
+        Where the model shall predict.
+    methods : dict, optional
+        Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``.
+    """
+    known = {method.__name__: method for method in (*METHODS.values(), *(methods or {}).values())}
+    return read_model(path, known, network, device)

@@ -19,14 +19,14 @@ class LWS(PartialLabelClassifier):
     outputs u. The weights w are the softmax of u over the candidates S and, apart from it, over the others, from a
     fresh pass after the previous visit's update; at first w = 1/K everywhere.
 
-    Parameters
+    Attributes
     ----------
-    beta0, beta : float
-        Weight of the candidates and of the others, the leverage.
+    w_ : tensor of shape (training_rows_, K)
+        The weights w.
     """
 
-    beta0: float = number(1.0, ">= 0")
-    beta: float = number(1.0, ">= 0")
+    beta0: float = number(1.0, ">= 0", doc="Weight of the candidates.")
+    beta: float = number(1.0, ">= 0", doc="Weight of the other labels: the leverage.")
 
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""

@@ -37,13 +37,25 @@ class Membership(PartialLabelClassifier):
     Where wrong labels are look-alikes, g keeps f from locking in its first mistakes; where they are drawn at
     random, f soon covers new sets better than g does, kappa is mostly near 0, and this is nearly PRODEN.
 
-    Parameters
+    Attributes
     ----------
-    warm_up : int
-        For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge.
+    membership_network_ : torch.nn.Module
+        g.
+    judge_ : torch.nn.Linear
+        The judge: its weights are lambda - 1 and kappa.
+    w_ : tensor of shape (training_rows_, K)
+        The label weights w.
+    held_out_ : boolean tensor of shape (training_rows_, 1)
+        Rows that teach the judge, and nothing else.
+    weight_ : tensor of shape (training_rows_, 1)
+        Sample weights.
+    moments_ : tensor of shape (4, K)
+        What c is made of: counts and sums of s, of true labels and of wrong candidates.
     """
 
-    warm_up: int = count(10, ">= 0")
+    warm_up: int = count(
+        10, ">= 0", doc="For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge."
+    )
 
     def start(self, data: Data) -> None:
         """Make f (``network_``), g (``membership_network_``), the judge, the weights w and the moments of s."""

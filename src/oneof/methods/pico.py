@@ -27,29 +27,35 @@ class PiCO(PRODEN):
     moving average of its embeddings; w follows, with a share ``1 - phi``, the candidate of the nearest prototype.
     At first w = 1/|S|. Before epoch ``prototype_start`` L_cont draws q to its own k alone and w stays.
 
-    Parameters
+    Attributes
     ----------
-    contrastive_weight, temperature : float
-        Weight and temperature tau of the contrastive loss.
-    encoder_momentum, prototype_momentum : float
-        Shares kept by the moving averages.
-    queue_size, embedding_size, prototype_start : int
-        Length of the queue, size of an embedding, first epoch with prototypes.
-    phi_start, phi_end : float
-        The share of w that is kept, falling linearly over the epochs; 0.99 in the first.
+    projection_ : torch.nn.Module
+        The projection head.
+    key_network_, key_projection_ : torch.nn.Module
+        Moving averages of the encoder and of its head.
+    queue_ : tensor of shape (queue length, embedding_size)
+        Embeddings of recent batches.
+    queue_labels_ : tensor of shape (queue length,)
+        Their pseudo-labels, -1 where the first, random embeddings have not been overwritten yet.
+    pointer_ : tensor
+        The place in the queue that is overwritten next.
+    prototypes_ : tensor of shape (K, embedding_size)
+        The prototype of each class.
     """
 
     needs_views: ClassVar[bool] = True
 
-    contrastive_weight: float = number(0.5, ">= 0")
-    temperature: float = number(0.07, "> 0")
-    encoder_momentum: float = number(0.999, "in [0, 1]")
-    prototype_momentum: float = number(0.99, "in [0, 1]")
-    queue_size: int = count(8192)
-    embedding_size: int = count(128)
-    prototype_start: int = count(1, ">= 0")
-    phi_start: float = number(0.95, "in [0, 1]")
-    phi_end: float = number(0.8, "in [0, 1]")
+    contrastive_weight: float = number(0.5, ">= 0", doc="Weight of the contrastive loss.")
+    temperature: float = number(0.07, "> 0", doc="Temperature tau of the contrastive loss.")
+    encoder_momentum: float = number(0.999, "in [0, 1]", doc="Share that the encoder's moving average keeps.")
+    prototype_momentum: float = number(0.99, "in [0, 1]", doc="Share that a prototype keeps.")
+    queue_size: int = count(8192, doc="Length of the queue; it is at least that of a batch.")
+    embedding_size: int = count(128, doc="Length of an embedding.")
+    prototype_start: int = count(1, ">= 0", doc="First epoch in which w follows the prototypes.")
+    phi_start: float = number(
+        0.95, "in [0, 1]", doc="Share of w that is kept in the second epoch; 0.99 in the first."
+    )
+    phi_end: float = number(0.8, "in [0, 1]", doc="Share of w that is kept at the end; it falls linearly to it.")
 
     def start(self, data: Data) -> None:
         """Make the encoder, its moving average, their heads, the queue, the prototypes and w."""

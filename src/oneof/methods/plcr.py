@@ -23,18 +23,16 @@ class PLCR(PRODEN):
     normalised geometric mean of the views' distributions on the candidates S, as it was at the previous visit
     (before that step's update); at first w = 1/|S|.
 
-    Parameters
+    Attributes
     ----------
-    weight : float
-        Final weight lambda of the consistency between views.
-    ramp : int
-        Epochs until it is reached.
+    w_ : tensor of shape (training_rows_, K)
+        The targets w.
     """
 
     needs_views: ClassVar[bool] = True
 
-    weight: float = number(1.0, ">= 0")
-    ramp: int = count(100)
+    weight: float = number(1.0, ">= 0", doc="Final weight lambda of the consistency between views.")
+    ramp: int = count(100, doc="Epochs until the final weight is reached.")
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh its targets from all views."""

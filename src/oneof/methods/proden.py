@@ -17,6 +17,11 @@ class PRODEN(PartialLabelClassifier):
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, as it was at the previous visit of the example
     (before that step's update); at first w = 1/|S|.
+
+    Attributes
+    ----------
+    w_ : tensor of shape (training_rows_, K)
+        The label weights w.
     """
 
     def start(self, data: Data) -> None:

@@ -35,30 +35,42 @@ class VALEN(PRODEN):
     The one optimiser goes on from the warm-up with its momentum, where the released code makes a new one; the
     warm-up takes the mean over views, the rest their sum; features for the graph are taken in evaluation mode.
 
-    Parameters
+    Attributes
     ----------
-    warm_up : int
-        Epochs of PRODEN; then the graph is made, from features of images and rows of tables.
-    reconstruction_weight, divergence_weight, inference_weight, classifier_weight
-        The alpha, beta, gamma and theta of the released code.
-    correct, neighbours, feature_weight, set_weight, floor
-        Share of d in D; k; weights of two reconstructions; smallest Dirichlet parameter.
-    inference_start : {"initial", "warmed"}
-        Whether the inference network starts from the classifier's first weights or from the warmed ones.
+    inference_network_, decoder_ : torch.nn.Module
+        The inference network and the decoder.
+    w_, d_ : tensors of shape (training_rows_, K)
+        O and D.
+    neighbours_ : tensor of shape (training_rows_, k)
+        Numbers of the nearest rows.
     """
 
     lr: float = number(0.03, "> 0")  # five losses add up: at the common 0.1 the inference network diverges
-    warm_up: int = count(10, ">= 0")
-    reconstruction_weight: float = number(1.0, ">= 0")
-    divergence_weight: float = number(0.1, ">= 0")
-    inference_weight: float = number(5.0, ">= 0")
-    classifier_weight: float = number(1.0, ">= 0")
-    correct: float = number(1.0, "in [0, 1]")
-    neighbours: int = count(3)
-    feature_weight: float = number(0.01, ">= 0")
-    set_weight: float = number(0.01, ">= 0")
-    floor: float = number(0.01, "> 0")
-    inference_start: str = choice("initial", "warmed")
+    warm_up: int = count(
+        10, ">= 0", doc="Epochs of PRODEN; then the graph is made, from features of images and rows of tables."
+    )
+    reconstruction_weight: float = number(
+        1.0, ">= 0", doc="Weight of the reconstructions; alpha in the released code."
+    )
+    divergence_weight: float = number(0.1, ">= 0", doc="Weight of the divergence; beta in the released code.")
+    inference_weight: float = number(
+        5.0, ">= 0", doc="Weight of the inference network's loss; gamma in the released code."
+    )
+    classifier_weight: float = number(
+        1.0, ">= 0", doc="Weight of the classifier's loss; theta in the released code."
+    )
+    correct: float = number(1.0, "in [0, 1]", doc="Share of d in D.")
+    neighbours: int = count(3, doc="Nearest neighbours k of a row in the graph.")
+    feature_weight: float = number(0.01, ">= 0", doc="Weight of the features among the reconstructions.")
+    set_weight: float = number(0.01, ">= 0", doc="Weight of the candidate sets among the reconstructions.")
+    floor: float = number(
+        0.01, "> 0", doc="Smallest parameter of the Dirichlet distribution that d is drawn from."
+    )
+    inference_start: str = choice(
+        "initial",
+        "warmed",
+        doc="Weights that the inference network starts from: the classifier's first or warmed ones.",
+    )
 
     def start(self, data: Data) -> None:
         """Make the classifier, the inference network, the decoder, O (``w_``), D and the neighbour lists."""

@@ -24,9 +24,8 @@ class Residual(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the rectified sum."""
         if (fused := faster("residual block", x, self)) is not None:
-            out: Tensor = fused(x)
-            return out
-        out = (self.main(x) + self.shortcut(x)).relu_()
+            return fused(x)  # type: ignore[no-any-return]
+        out: Tensor = (self.main(x) + self.shortcut(x)).relu_()
         return out
 
 
@@ -57,8 +56,7 @@ class LeNetBody(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         if (fused := faster("lenet", x, self)) is not None:
-            out: Tensor = fused(x)
-            return out
+            return fused(x)  # type: ignore[no-any-return]
         for layer in self:
             x = layer(x)
         return x

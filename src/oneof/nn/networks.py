@@ -69,7 +69,7 @@ def compiled_call() -> Callable[[nn.Module, Tensor], Tensor]:
     ``Module.compile`` would leave layers of torch.nn itself as they are. By default torch gives up after eight
     compilations in a process, and goes on as if nothing had been asked for.
     """
-    settings: Any = torch._dynamo.config
+    settings: Any = torch._dynamo.config  # noqa: SLF001  documented by this name
     settings.recompile_limit = max(settings.recompile_limit, _MOST_COMPILATIONS)
     return torch.compile(_call, dynamic=False)
 

@@ -123,7 +123,7 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 def eager(compiled: bool) -> AbstractContextManager[object]:
-    """Run compiled networks without compilation inside the block: every new number of rows would be compiled anew."""
+    """Run networks uncompiled inside the block: every new number of rows would be compiled anew."""
     return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
 
 

@@ -135,7 +135,9 @@ def _stacked_module(modules: Sequence[nn.Module], readers: list[int]) -> nn.Modu
         return StackedLinear([module for module in modules if isinstance(module, nn.Linear)], readers)
     stacked = copy(first)
     children = [dict(module.named_children()) for module in modules]
-    stacked._modules = {name: _stacked_module([each[name] for each in children], readers) for name in children[0]}
+    stacked._modules = {  # noqa: SLF001  no public way to replace all children
+        name: _stacked_module([each[name] for each in children], readers) for name in children[0]
+    }
     return stacked
 
 

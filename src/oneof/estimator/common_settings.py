@@ -1,0 +1,99 @@
+"""The settings that all methods have."""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from oneof.augment.views import PIPELINES, is_views
+from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
+from oneof.nn.networks import NETWORKS, Factory
+from oneof.train.loop import SCHEDULES
+
+
+def _accepts_views(value: Any) -> bool:
+    return value is None or is_views(value)
+
+
+@hyperparameters
+class CommonSettings:
+    """What every method can be told about its networks, its training and where to compute."""
+
+    network: str | Factory = setting(
+        "auto",
+        f"one of {['auto', *NETWORKS]} or a callable",
+        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. "
+        "A callable ``(input_shape, outputs) -> torch.nn.Module`` makes your own.",
+    )
+    epochs: int = count(100, doc="Passes over the training rows.")
+    batch_size: int = count(
+        100, doc="Rows in each step. Rows that do not fill a batch are left out, different ones in each epoch."
+    )
+    lr: float = number(0.1, "> 0", doc="Learning rate of stochastic gradient descent.", roles=Role.VECTOR_IN_STACK)
+    momentum: float = number(0.9, "in [0, 1)", doc="Momentum of stochastic gradient descent.")
+    weight_decay: float = number(
+        1e-3, ">= 0", doc="Weight decay of stochastic gradient descent.", roles=Role.VECTOR_IN_STACK
+    )
+    schedule: str = choice(
+        *SCHEDULES, doc="Learning rate over the epochs: lr throughout, or falling to 0 along half a cosine."
+    )
+    validation_fraction: float = number(
+        0.0, "in [0, 1)", doc="Share of the training rows held out and judged by their own candidate sets."
+    )
+    patience: int | None = count(
+        None,
+        doc="Stop when the validation score has not risen for so many epochs; None never stops.",
+        roles=Role.VARIES_IN_STACK,
+    )
+    views: str | None = setting(
+        None,
+        f"None or names of {[*PIPELINES]} joined by '+'",
+        _accepts_views,
+        doc="Versions made of each example, such as weak+strong+strong for images or plain+jitter+jitter for "
+        "tables; None is the example itself.",
+    )
+    flips: bool = flag(True, doc="Whether views may mirror images; False for digits and letters.")
+    random_state: int | np.random.RandomState | None = setting(
+        None,
+        "a whole number, a RandomState or None",
+        doc="Same seed, same machine, same number of threads: the same weights to the last bit on a CPU.",
+        roles=Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--seed",
+    )
+    device: str = setting(
+        "auto",
+        "'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1'",
+        doc="Where to compute; auto is a GPU when there is one.",
+        roles=Role.TRACELESS | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--device",
+    )
+    precision: str = choice(
+        "fp32", "bf16", "fp64", doc="Arithmetic inside the networks; label mathematics is never below float32."
+    )
+    compile: bool = flag(
+        False,
+        doc="Whether networks go through torch.compile: minutes once, faster steps of deep networks on a GPU. "
+        "LeNet and ResNet-32 in bfloat16 have faster kernels, which are used instead.",
+    )
+    deterministic: bool = flag(
+        False,
+        doc="Whether convolutions on a GPU give the same bits every time, which is slower; on a CPU they do.",
+    )
+    threads: int | None = count(
+        None,
+        doc="CPU threads; None is 1 for the linear and mlp networks (faster for these), else torch's number.",
+        roles=Role.TRACELESS,
+    )
+    checkpoint: str | PathLike[str] | None = setting(
+        None,
+        "a path or None",
+        doc="File from which a killed fit goes on; it is written at most every 30 seconds.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    )
+    verbose: int = count(
+        0,
+        ">= 0",
+        doc="Whether to show progress: 0 does not, 1 does.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+        option="--quiet",
+    )

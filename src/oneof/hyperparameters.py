@@ -1,0 +1,7 @@
+"""Earlier path of `oneof.estimator`; works until 0.3."""
+
+from oneof.deprecated import moved
+
+__getattr__ = moved(
+    __name__, "oneof.estimator", ["check", "choice", "count", "hyperparameters", "number", "setting"]
+)
