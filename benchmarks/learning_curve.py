@@ -22,10 +22,13 @@ from torch import Tensor
 
 from oneof import CC, IDGP
 from oneof import functional as F
-from oneof.bench.ledger import Ledger, run_key
-from oneof.bench.plan import read_plan
+from oneof.bench.keys import run_key
+from oneof.bench.ledger import Ledger
+from oneof.bench.plan import plan_fields
+from oneof.bench.plan_file import read_plan
+from oneof.bench.record import problem_of
 from oneof.bench.running.execute import circumstances
-from oneof.bench.running.problem import Problem, make_problem, problem_of
+from oneof.bench.running.problem import Problem, make_problem
 from oneof.data import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.together import fit_together
@@ -68,13 +71,12 @@ def plan_specs() -> dict[int, Mapping[str, Any]]:
 def spec_of(run: Run) -> dict[str, Any]:
     """Return all that can change the result of a run."""
     model = estimator(run)
-    no_trace = ("random_state", "device", "verbose", "checkpoint")
     return {
         **run._asdict(),
         **problem_of(plan_specs()[run.seed]),
         "method": type(model).__name__,
         "version": model.version,
-        "settings": {name: value for name, value in model.get_params().items() if name not in no_trace},
+        "settings": {name: getattr(model, name) for name in plan_fields(type(model))},
     }
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from oneof.bench.ledger import read, run_key
+from oneof.bench.keys import run_key
+from oneof.bench.ledger import read
 from oneof.bench.running.problem import Problem
 from oneof.data import PartialLabels
 from oneof.theory import largest_loss

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from oneof.bench.record import CRITERIA
 from oneof.bench.report.grids import MISSING, Entry, Grid, Result, accuracies, accuracy, differences, signed
 from oneof.bench.report.provenance import provenance
-from oneof.bench.report.results import WAYS, Outcome, Report, Surface, mean_curves
+from oneof.bench.report.results import WAYS, Report, Surface, mean_curves
+from oneof.bench.report.results import MethodResult as Outcome
 from oneof.bench.report.statistics import cell
-from oneof.bench.running.execute import CRITERIA
 from oneof.pages.charts import Figure, curves, heat_maps
 
 __all__ = ["Section", "sections"]
