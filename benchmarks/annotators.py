@@ -25,9 +25,9 @@ from oneof.bench.running.board import Board, details, headline
 from oneof.bench.running.engines import LocalEngine, problem_text
 from oneof.bench.running.estimate import estimate
 from oneof.bench.running.problem import make_problem
-from oneof.bench.running.runner import Progress, Runner, progress_of
+from oneof.bench.running.runner import PlanProgress, Runner, progress_of
 from oneof.cli.app import fold
-from oneof.cli.bench import _workers
+from oneof.cli.bench import worker_count
 from oneof.io.files import replacing
 from oneof.pages.charts import standalone
 from oneof.train.runtime import resolve_device
@@ -45,7 +45,9 @@ def parts(whole: Chart) -> list[Chart]:
     ]
 
 
-def carry_out(whole: Chart, ledger: Path, workers: int, device: str, root: str | None, budget: float) -> Progress:
+def carry_out(
+    whole: Chart, ledger: Path, workers: int, device: str, root: str | None, budget: float
+) -> PlanProgress:
     """Carry out the runs that are missing, annotator by annotator.
 
     The runner would train one annotator after the other before any run begins. Here all are trained at once, and
@@ -123,7 +125,7 @@ def follow(given: argparse.Namespace) -> int:
         draw(given.ledger)
         return 0
     resolve_device(given.device)
-    workers = _workers(whole, given.workers)
+    workers = worker_count(whole, given.workers)
     if given.dry:
         print(*estimate(whole, given.ledger, workers, given.device), sep="\n")
         return 0

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from marks import END, between
 
 from oneof.bench.ledger import read
-from oneof.bench.plan import SUPERVISED, Candidates, Plan, Run, read_plan
-from oneof.bench.report.results import CRITERION, Report, Trial, collect, describe
+from oneof.bench.plan import SUPERVISED, Candidates, Plan, Run
+from oneof.bench.plan_file import read_plan
+from oneof.bench.report.results import CRITERION, Report, RunResult, collect, describe
 from oneof.bench.report.statistics import cell
 from oneof.data.annotator import Annotator
 
@@ -33,14 +34,14 @@ class Setting(NamedTuple):
     temperature: float = 1.0
     rate: float = 0.4
 
-    def candidates(self) -> Candidates:
+    def candidates(self, annotator: Annotator) -> Candidates:
         """Return them for a plan, which names only what is unusual: runs that it has already keep their keys."""
         parameters = {
             name: value
             for name, value in self._asdict().items()
             if name != "epochs" and value != self._field_defaults[name]
         }
-        return Candidates("instance", parameters, Annotator(epochs=self.epochs))
+        return Candidates("instance", parameters, replace(annotator, epochs=self.epochs))
 
 
 VALUES: Mapping[str, Sequence[Any]] = {
@@ -64,7 +65,7 @@ class Chart(Plan):
         return [
             replace(run, point=setting._asdict())
             for setting in self.sets
-            for run in Plan.runs(replace(self, candidates=setting.candidates()))
+            for run in Plan.runs(replace(self, candidates=setting.candidates(self.candidates.annotator)))
             if run.label != SUPERVISED or setting == WITH_TRUTH
         ]
 
@@ -91,7 +92,7 @@ def read_chart(path: Path = LEDGER) -> Report:
     return report
 
 
-def trials(report: Report, label: str, setting: Setting) -> Mapping[int, Trial]:
+def trials(report: Report, label: str, setting: Setting) -> Mapping[int, RunResult]:
     """Return the trials of a method that are done."""
     return report.outcomes[label][DATASET].search.get(describe(setting._asdict()), {})
 

@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/idgp_defaults.py``; every line of benchmarks/results/idgp-defaults.jsonl is a setting with
 its mean validation accuracy over the seeds. Settings already in the file are skipped. The test parts are never
-looked at.
+looked at. A field that a line does not name has its value in the baseline of oneof.bench.keys: a line keeps its
+meaning when a default changes.
 
 The fields of ``searched`` were varied one at a time when the default of ``likelihood_weight`` was 0.1. Their lines
 were relabelled since: they name that weight, and the fits are those of then.
@@ -12,12 +13,15 @@ import json
 import platform
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from joblib import Parallel, delayed
 
 import oneof
+from oneof.bench.keys import difference, run_key
+from oneof.bench.plan import plan_fields
 from oneof.cli.demo import make_problem
 from oneof.cli.demo_report import DigitsProblem
 
@@ -53,6 +57,17 @@ SETTINGS: list[Settings] = [
 ]
 
 
+def spec_of(method: str, settings: dict[str, float | str]) -> dict[str, Any]:
+    """Return a method with all its settings, those of today where they are not named."""
+    model = getattr(oneof, method)(**settings)
+    return {"method": method, "settings": {name: getattr(model, name) for name in plan_fields(type(model))}}
+
+
+def key_of(record: dict[str, Any]) -> str:
+    """Return what tells the method and the settings of a line or a spec from others."""
+    return run_key({name: record[name] for name in ("method", "settings")})
+
+
 def validate(method: str, settings: dict[str, float | str], seed: int, problem: DigitsProblem) -> float:
     """Return the validation accuracy of one fit."""
     model = getattr(oneof, method)(random_state=seed, device="cpu", threads=1, **settings)
@@ -63,19 +78,20 @@ def validate(method: str, settings: dict[str, float | str], seed: int, problem: 
 def main() -> None:
     """Measure the settings that are not in the ledger yet."""
     done = [json.loads(line) for line in LEDGER.read_text().splitlines()] if LEDGER.exists() else []
-    seen = [(record["method"], record["settings"]) for record in done]
+    seen = {key_of(record) for record in done}
     problems = {seed: make_problem(seed) for seed in SEEDS}
     describe = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(describe, capture_output=True, text=True).stdout.strip()
     for method, settings in SETTINGS:
-        if (method, settings) in seen:
+        spec = spec_of(method, settings)
+        if key_of(spec) in seen:
             continue
         scores = Parallel(n_jobs=-1)(
             delayed(validate)(method, settings, seed, problem) for seed, problem in problems.items()
         )
         record = {
             "method": method,
-            "settings": settings,
+            "settings": {**difference(spec).get("settings", {}), **settings},
             "validation_accuracy": round(float(np.mean(scores)), 4),
             "std": round(float(np.std(scores, ddof=1)), 4),
             "seeds": [SEEDS[0], SEEDS[-1]],

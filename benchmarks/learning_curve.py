@@ -22,10 +22,13 @@ from torch import Tensor
 
 from oneof import CC, IDGP
 from oneof import functional as F
-from oneof.bench.ledger import Ledger, run_key
-from oneof.bench.plan import read_plan
+from oneof.bench.keys import run_key
+from oneof.bench.ledger import Ledger
+from oneof.bench.plan import plan_fields
+from oneof.bench.plan_file import read_plan
+from oneof.bench.record import problem_of
 from oneof.bench.running.execute import circumstances
-from oneof.bench.running.problem import Problem, make_problem, problem_of
+from oneof.bench.running.problem import Problem, make_problem
 from oneof.data import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.together import fit_together
@@ -68,13 +71,12 @@ def plan_specs() -> dict[int, Mapping[str, Any]]:
 def spec_of(run: Run) -> dict[str, Any]:
     """Return all that can change the result of a run."""
     model = estimator(run)
-    no_trace = ("random_state", "device", "verbose", "checkpoint")
     return {
         **run._asdict(),
         **problem_of(plan_specs()[run.seed]),
         "method": type(model).__name__,
         "version": model.version,
-        "settings": {name: value for name, value in model.get_params().items() if name not in no_trace},
+        "settings": {name: getattr(model, name) for name in plan_fields(type(model))},
     }
 
 
@@ -136,14 +138,14 @@ def candidate_risk(model: IDGP, rows: PartialLabels) -> float:
 
     def loss(x: Tensor, S: Tensor) -> Tensor:
         l = F.label_scores(model.network_(x), model.a, model.b, model.gamma, S)  # noqa: E741
-        return F.generation_nll(l, model._distractor_logits(model.distractor_network_(x), S), S)
+        return F.generation_nll(l, model.distractor_logits(model.distractor_network_(x), S), S)
 
-    return float(model._evaluate(loss, model._check_rows(rows.x), rows.candidates.copy()).mean())
+    return float(model.evaluate(loss, rows.x, rows.candidates).mean())
 
 
 def theorem(model: IDGP, x: Any, rows: PartialLabels) -> dict[str, float]:
     """Return the bound for the training rows, and what shows whether the model is one of those it speaks of."""
-    seen = model._evaluate(lambda x: x.flatten(1), model._check_rows(x))  # as the network takes them
+    seen = model.evaluate(lambda x: x.flatten(1), x)  # as the network takes them
     seen = np.c_[seen, np.ones(len(seen))]
     head: Any = model.network_.head
     weights = np.c_[head.weight.detach().cpu(), head.bias.detach().cpu()]
@@ -152,7 +154,7 @@ def theorem(model: IDGP, x: Any, rows: PartialLabels) -> dict[str, float]:
             seen, len(weights), W=W, A=A, rho=RHO, a=model.a, b=model.b, gamma=model.gamma
         ).total,
         "largest_weights": float(np.linalg.norm(weights, axis=1).max()),
-        "largest_output": float(np.abs(model._evaluate(model.network_, model._check_rows(rows.x))).max()),
+        "largest_output": float(np.abs(model.evaluate(model.network_, rows.x)).max()),
     }
 
 

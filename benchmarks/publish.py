@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from oneof.bench.ledger import Records, read
-from oneof.bench.plan import Plan, read_plan
+from oneof.bench.plan import Plan
+from oneof.bench.plan_file import read_plan
 from oneof.bench.report.results import collect
 from oneof.io.files import replacing
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from oneof.bench.plan import Run, read_plan
+from oneof.bench.plan import Run
+from oneof.bench.plan_file import read_plan
 from oneof.bench.running.execute import Job, circumstances, execute
 from oneof.bench.running.problem import make_problem
 from oneof.io.files import replacing

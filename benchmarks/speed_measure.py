@@ -19,16 +19,15 @@ import numpy as np
 import torch
 from cost import MAIN_PHASE
 
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
 from oneof.bench.running.engines import LocalEngine
-from oneof.bench.running.execute import Job, _peak_memory, _prepare
+from oneof.bench.running.execute import Job, peak_memory, prepare_trial
 from oneof.bench.running.problem import Problem
 from oneof.bench.running.runner import Runner
 from oneof.data import PartialLabels
-from oneof.train.loop import Paused, train
+from oneof.train import Paused, train
 from oneof.train.parallel.grouping import train_together
 from oneof.train.rows import Scaler
-from oneof.train.runtime import threads
 
 BATCH = 256
 # That of the paper, each learning rate with each weight decay.
@@ -108,14 +107,13 @@ def measure(
     with _one_scaler(shape):
         own = [{"seed": i // points, "settings": settings | GRID[i % points]} for i in range(trials)]
         jobs = [Job(spec | each, random_problem(shape), None) for each in own]
-        prepared = [_prepare(job, device, None) for job in jobs]
+        prepared = [prepare_trial(job, device, None) for job in jobs]
     first, ends = prepared[0], [_now(device)]
     first.on_epoch = lambda epoch: ends.append(_now(device))
     first.pause = lambda: len(ends) > most + warm or (len(ends) > warm + 1 and ends[-1] - ends[warm] >= enough)
     with suppress(Paused):
         if trials == 1:
-            with threads(first.method._thread_count()):
-                train(first)
+            train(first)
         else:
             train_together(prepared)
     epochs = len(ends) - 1 - warm
@@ -241,6 +239,6 @@ def _process_memory() -> float:
     """Return the largest resident memory so far, in MB; that of getrusage begins with the parent's."""
     status = Path("/proc/self/status")
     if not status.exists():
-        return _peak_memory()["process_mb"]
+        return peak_memory()["process_mb"]
     line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from marks import END, between
 
 from oneof.bench.ledger import read
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
 from oneof.bench.report.results import Report, collect
 from oneof.bench.report.statistics import Verdict, count
 

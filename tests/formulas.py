@@ -1,4 +1,4 @@
-"""Kernels of residual networks as formulas in any precision; see the docstrings of `oneof.kernels.convolutions`."""
+"""Kernels of residual networks as formulas in any precision; see docstrings of `oneof.kernels.convolutions`."""
 
 import torch
 from torch.nn.functional import conv2d, conv_transpose2d

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from markup import told
-from oneof.bench.ledger import read, run_key
-from oneof.bench.plan import read_plan
-from oneof.bench.running.engines import Outcome
+from oneof.bench.keys import run_key
+from oneof.bench.ledger import read
+from oneof.bench.plan_file import read_plan
+from oneof.bench.running.engines import TaskResult
 from oneof.data import PartialLabels
 from oneof.data.generate import _arguments
 from oneof.pages.charts import standalone
@@ -57,7 +58,7 @@ def made(spec):
     accuracy = 0.89 if spec["labels"] == "true" else method + 0.001 * epochs + 0.01 * temperature - 0.05 * rate
     accuracy += 0.002 * spec["seed"]
     names = ("validation_accuracy", "approximated_accuracy", "covering_rate")
-    result = {"epoch": 3, "validation": dict.fromkeys(names, 0.8), "test_accuracy": accuracy}
+    result = {"epoch": 3, "validation": dict.fromkeys(names, 0.8), "test_accuracy": accuracy, "true_labels": True}
     return {
         "key": run_key(dict(spec)),
         "status": "done",
@@ -66,14 +67,19 @@ def made(spec):
         "versions": {"torch": "0"},
         "commit": "0",
         "seconds": 1.0,
+        "memory": {"process_mb": 500.0},
+        "epochs": 20,
         "candidates": {
             "mean_size": 3 + 0.01 * epochs + 0.1 * spec["seed"],
             "certain_distractor": 1 - 0.002 * epochs,
             "annotator_train_accuracy": 0.99,
             "annotator_test_accuracy": 0.9 - 0.1 / epochs,
         },
-        "results": {**dict.fromkeys((*names, "last_epoch"), result), "transductive": {"accuracy": 0.8}},
-        "curves": {"epoch": [0], "validation_accuracy": [0.8], "test_accuracy": [0.8]},
+        "results": {
+            **dict.fromkeys((*names, "last_epoch"), result),
+            "transductive": {"accuracy": 0.8, "true_labels": True},
+        },
+        "curves": {"epoch": [0], **{name: [0.8] for name in (*names, "loss", "test_accuracy")}},
     }
 
 
@@ -144,7 +150,7 @@ class Engine:
 
     def collect(self, timeout):
         ended, self.tasks = self.tasks, []
-        return [Outcome(task, [made(spec) for spec in task.specs]) for task in ended]
+        return [TaskResult(task, [made(spec) for spec in task.specs]) for task in ended]
 
     def __enter__(self):
         return self

@@ -4,7 +4,7 @@ import pytest
 
 import bench_data
 from oneof.bench.ledger import read
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
 from oneof.bench.running.engines import LocalEngine
 from oneof.bench.running.runner import Runner
 

@@ -11,7 +11,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from markup import told
-from oneof.bench.ledger import read, run_key
+from oneof.bench.keys import run_key
+from oneof.bench.ledger import read
 from oneof.bench.running.problem import Problem
 from oneof.data import PartialLabels
 from oneof.theory import largest_loss

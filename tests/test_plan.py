@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from oneof import METHODS
-from oneof.bench.plan import data_checksum, read_plan
+from oneof.bench.plan import data_checksum
+from oneof.bench.plan_file import read_plan
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 PLANS = sorted(path.name for path in BENCHMARKS.glob("*.toml") if path.stem not in ("paper", "settings"))
@@ -122,6 +123,8 @@ def test_checksums_tell_data_sets_apart():
         ("trials = 3", "trails = 3", r"names 'trails', but did you mean 'trials'\?"),
         ("trials = 3", "trials = 0", "trials is 0, but must be a whole number >= 1"),
         ("trials = 3", "trials = true", "trials is True"),
+        ("trials = 3", 'trials = 3\ndefaults = "base"', r"defaults names 'base', but did you mean 'baseline'\?"),
+        ("trials = 3", "trials = 3\ndefaults = 1", "defaults names 1, but it must be one of baseline, current"),
         ('"msrcv2"', '"msrc"', r"datasets names 'msrc', but did you mean 'msrcv2'\?"),
         ('datasets = ["lost", "msrcv2"]', 'datasets = "lost"', "must be a list of names"),
         ("epochs = 4", "epoch = 4", r"names 'epoch', but did you mean 'epochs'\?"),
@@ -169,7 +172,11 @@ def test_a_missing_plan_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_of_the_project(name):
-    assert read_plan(BENCHMARKS / name).runs()
+    plan = read_plan(BENCHMARKS / name)
+    assert plan.runs()
+    assert plan.defaults == "baseline", (
+        'a published plan must not follow later defaults: add defaults = "baseline"'
+    )
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "table4", "table5", "figure1", "figure2"])

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import bench_data
 import oneof
 from oneof import cli
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
 from oneof.methods import METHODS
 
 ROOT = Path(__file__).parent.parent

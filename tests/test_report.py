@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oneof.bench.ledger import Records, read
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
 from oneof.bench.report.grids import markdown
 from oneof.bench.report.results import collect, describe, mean_curves
 from oneof.bench.report.sections import sections
@@ -56,6 +56,12 @@ def write_plan(folder, text=PLAN, name="made.toml"):
     return read_plan(path)
 
 
+def curves(epochs, validation, test):
+    """Curves that a report shows, and others of the same length."""
+    others = dict.fromkeys(("loss", *WAYS[1:3]), [0.5] * len(epochs))
+    return {"epoch": epochs, "validation_accuracy": validation, "test_accuracy": test} | others
+
+
 def record(run, validation, test, **more):
     """The record of a run whose criteria all choose the same epoch."""
     result = {
@@ -72,13 +78,11 @@ def record(run, validation, test, **more):
         "versions": {"oneof": "0.1.0", "torch": "2.13.0"},
         "commit": "0123456789ab",
         "seconds": 2.0,
+        "memory": {"process_mb": 500.0},
+        "epochs": 3,
         "candidates": {"mean_size": 2.25, "one_label": 0.125},
         "results": dict.fromkeys(WAYS, result) | {"transductive": {"accuracy": 0.9, "true_labels": True}},
-        "curves": {
-            "epoch": [0, 1, 2],
-            "validation_accuracy": [0.1, validation / 100, 0.5],
-            "test_accuracy": [0.2, test / 100, 0.6],
-        },
+        "curves": curves([0, 1, 2], [0.1, validation / 100, 0.5], [0.2, test / 100, 0.6]),
     } | more
 
 
@@ -173,7 +177,7 @@ def test_trials_that_are_missing_or_failed(plan):
     run = lost["cc", "lr 0.01", 1]
     found[run.key] = failed(run, "Traceback (most recent call last):\n  somewhere\nValueError: bad <value>\n")
     report = report_of(plan, found, skipped=2)
-    assert (report.done, report.total, report.skipped, report.strangers) == (7, 18, 2, 0)
+    assert (report.done, report.total, report.skipped, report.unrelated) == (7, 18, 2, 0)
     tables = tables_of(report)
     assert "| cc | 69.00 ? (1 of 3 trials) | 0/0/0/1 | 2.00 |" in tables["results"]
     assert "| cc | +1.00 ? |" in tables["results"]
@@ -185,11 +189,11 @@ def test_trials_that_are_missing_or_failed(plan):
 
 
 def test_nothing_done_yet(plan, tmp_path):
-    stranger = record(plan.runs()[0], 50, 50, key="0" * 20)
-    report = report_of(plan, {stranger["key"]: stranger})
-    assert (report.done, report.strangers) == (0, 1)
+    unrelated = record(write_plan(tmp_path, PLAN.replace("0.1]", "0.2]"), "other.toml").runs()[1], 50, 50)
+    report = report_of(plan, {unrelated["key"]: unrelated})
+    assert (report.done, report.unrelated) == (0, 1)
     assert "| idgp | – |  |  |" in tables_of(report)["results"]
-    ledger = write_ledger(tmp_path / "empty.jsonl", [stranger])
+    ledger = write_ledger(tmp_path / "empty.jsonl", [unrelated])
     files = write_report(plan, [ledger], tmp_path / "out")
     assert [file.name for file in files] == ["report.html", "report.md", "report.tex"]
     assert "Records of other plans in the ledgers: 1." in files[1].read_text()
@@ -374,11 +378,7 @@ def test_command_names_no_folder_of_this_machine(plan, tmp_path, monkeypatch):
 
 def test_curves_are_averaged_up_to_the_shortest_trial(plan):
     """Test accuracy 10 20 30 40 after epochs 1 to 4, and 20 60 after epochs 1 and 3: 40 after epoch 2."""
-
-    def curves(epochs, test):
-        return {"epoch": epochs, "test_accuracy": test, "validation_accuracy": [0.5] * len(test)}
-
-    of_trial = [curves([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4]), curves([0, 2], [0.2, 0.6])]
+    of_trial = [curves([0, 1, 2, 3], [0.5] * 4, [0.1, 0.2, 0.3, 0.4]), curves([0, 2], [0.5] * 2, [0.2, 0.6])]
     nothing = {"lr 0.01": [None] * 3, "lr 0.1": [None] * 3}
     scores = {"idgp": nothing | {"lr 0.1": [(70, 70), (70, 70), None]}, "cc": nothing, "supervised": nothing}
 
@@ -404,8 +404,7 @@ def test_figures_are_files_that_the_markdown_shows(plan, tmp_path):
 
 
 def test_one_epoch_is_drawn(plan, tmp_path):
-    curves = {"epoch": [0], "validation_accuracy": [0.5], "test_accuracy": [0.5]}
-    found = records_of(plan, make=lambda *scores: record(*scores, curves=curves))
+    found = records_of(plan, make=lambda *scores: record(*scores, curves=curves([0], [0.5], [0.5])))
     ledger = write_ledger(tmp_path / "made.jsonl", found.values())
     picture = ElementTree.fromstring(write_report(plan, [ledger], tmp_path / "out")[3].read_text())
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}circle"))) == 2 * 3

@@ -7,7 +7,8 @@ import pytest
 
 from markup import told
 from oneof.bench.ledger import read
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
+from oneof.bench.record import check_record
 from oneof.bench.report.results import collect
 from oneof.bench.report.writer import write_report
 
@@ -51,7 +52,7 @@ def test_records_of_a_report_are_whole(name):
     assert ledger.skipped == 0
     keys = {run.key for run in read_plan(ROOT / "benchmarks" / f"{name}.toml").runs()}
     for key, record in ledger.records.items():
-        assert record["status"] == "done"
+        assert check_record(record)["status"] == "done"
         assert key in keys, "a record of another plan"
         assert record["commit"], "a published number has its commit"
 

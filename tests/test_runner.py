@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import bench_data
 import oneof
 from oneof.bench.ledger import Ledger, read
-from oneof.bench.plan import read_plan
+from oneof.bench.plan_file import read_plan
+from oneof.bench.record import CRITERIA, check_record
 from oneof.bench.running import execute
 from oneof.bench.running.engines import LocalEngine, Task, execute_task
-from oneof.bench.running.execute import CRITERIA
 from oneof.bench.running.problem import make_problem
 from oneof.bench.running.runner import Runner, progress_of, together
 from oneof.cli import app
@@ -62,7 +62,7 @@ def test_a_record_says_everything(undisturbed):
     plan, records = undisturbed
     for run in plan.runs():
         record = records[run.key]
-        assert record["status"] == "done"
+        assert check_record(record)["status"] == "done"
         assert record["spec"] == json.loads(json.dumps(run.spec))
         assert record["seconds"] > 0
         assert record["memory"]["process_mb"] > 50
@@ -128,7 +128,7 @@ def test_a_failed_run_is_told_and_tried_again(undisturbed, soccer, tmp_path):
     assert "4 of 6 runs done, 2 failed" in result.stdout
     assert "failed: cc on soccer-player, trial 0: ValueError: the network 'lenet' needs images" in result.stderr
     failed = [r for r in read([ledger]).records.values() if r["status"] == "failed"]
-    assert all("Traceback" in record["error"] for record in failed)
+    assert all("Traceback" in check_record(record)["error"] for record in failed)
     shown = invoke("status", plan, "--ledger", ledger)
     assert "4 of 6 runs done, 2 failed" in shown.stdout
     assert "the network 'lenet' needs images" in shown.stdout

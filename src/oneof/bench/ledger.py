@@ -1,22 +1,21 @@
 """The ledger: what came out of every run, one line of JSON each, in a file that only grows."""
 
-import hashlib
 import json
 import math
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-__all__ = ["Ledger", "Records", "read", "run_key"]
+from oneof.bench.keys import plain, run_key
+from oneof.io.locks import lock
+
+__all__ = ["Ledger", "Records", "read"]
 
 _STATUS = ("done", "failed")
-# 80 bits: among a million runs two share a key with a chance of 4e-13.
-_KEY_LENGTH = 20
 # So much of a value is shown in a message.
 _SHOWN = 100
 
@@ -70,22 +69,26 @@ class Ledger:
             raise
         self.records, self.skipped = found.records, found.skipped
 
-    def append(self, record: dict[str, Any]) -> None:
-        """Add a record with a ``key`` and a ``status``; numbers that are not finite are written as null."""
-        record = _plain(record, "record", lambda value, _: value if math.isfinite(value) else None)
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Add a record with a ``key`` and a ``status``; numbers that are not finite are written as null.
+
+        Where it has a ``spec``, the key is that of the spec.
+        """
+        record = plain(record, "record", lambda value, _: value if math.isfinite(value) else None)
         if not _is_record(record):
             raise ValueError(
                 f"the record is {repr(record)[:_SHOWN]}, but must be a dict with a text as 'key' and 'done' or "
                 "'failed' as 'status'"
             )
-        line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        keyed = _with_key(record)
+        line = json.dumps(keyed, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         # An empty file is started with a newline too: behind another ledger with a torn end nothing is glued.
         line = line if self._last_byte() == b"\n" else b"\n" + line
         left = memoryview(line)
         while left:
             left = left[os.write(self._file.fileno(), left) :]
         os.fsync(self._file.fileno())
-        _settle(self.records, record)
+        _settle(self.records, keyed)
 
     def close(self) -> None:
         """Let the next writer in."""
@@ -107,7 +110,9 @@ def read(paths: Iterable[str | os.PathLike[str]]) -> Records:
     """Read ledgers as if they were one, in this order.
 
     Lines that are no records are skipped and counted, also the one that a writer is just writing; empty lines are
-    not. Of several records with the same key, done beats failed, then the last wins.
+    not. The key of a record that has a ``spec`` is computed from it, so that records which were written when keys
+    were made in another way still count. Of several records with the same key, done beats failed, then the last
+    wins.
     """
     records: dict[str, dict[str, Any]] = {}
     skipped = 0
@@ -122,15 +127,6 @@ def read(paths: Iterable[str | os.PathLike[str]]) -> Records:
     return Records(records, skipped)
 
 
-def run_key(settings: dict[str, Any]) -> str:
-    """Return the key of a run: a hash of all settings that can change its result.
-
-    The order of names does not matter, and 1 is 1.0 since a person writes either; True is not 1.
-    """
-    canonical = json.dumps(_plain(settings, "settings", _canonical_number), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:_KEY_LENGTH]
-
-
 def _records_of(path: Path) -> Iterator[dict[str, Any] | None]:
     """Give the records of a file, None for a line that is none."""
     with path.open("rb") as lines:
@@ -139,15 +135,21 @@ def _records_of(path: Path) -> Iterator[dict[str, Any] | None]:
                 continue
             try:
                 # Decoded first: from bytes, json would guess UTF-16 where NUL bytes stand between others.
-                record = _DECODER.decode(line.decode())
+                content = _DECODER.decode(line.decode())
+                record = _with_key(content) if _is_record(content) else None
             except (ValueError, RecursionError):
-                yield None
-            else:
-                yield record if _is_record(record) else None
+                record = None
+            yield record
 
 
 def _is_record(record: Any) -> bool:
     return isinstance(record, dict) and isinstance(record.get("key"), str) and record.get("status") in _STATUS
+
+
+def _with_key(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a record the key of its spec, where it has one."""
+    spec = record.get("spec")
+    return {**record, "key": run_key(spec)} if isinstance(spec, dict) else {**record}
 
 
 def _settle(records: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:
@@ -155,33 +157,6 @@ def _settle(records: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:
     known = records.get(record["key"])
     if known is None or record["status"] == "done" or known["status"] == "failed":
         records[record["key"]] = record
-
-
-def _plain(value: Any, place: str, number: Callable[[float, str], Any]) -> Any:
-    """Copy what JSON can hold, every float through ``number``; refuse the rest by its place."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return number(value, place)
-    if isinstance(value, list | tuple):
-        return [_plain(item, f"{place}[{i}]", number) for i, item in enumerate(value)]
-    if not isinstance(value, dict):
-        raise TypeError(
-            f"{place} is {repr(value)[:_SHOWN]} of type {type(value).__name__}, but must be a text, number, "
-            "truth value, list, dict or None; convert it first"
-        )
-    for name in value:
-        if not isinstance(name, str):
-            raise TypeError(
-                f"{place} has the name {repr(name)[:_SHOWN]}, but names must be texts; convert it first"
-            )
-    return {name: _plain(item, f"{place}.{name}", number) for name, item in value.items()}
-
-
-def _canonical_number(value: float, place: str) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"{place} is {value!r}, but must be finite to be part of a run's key")
-    return int(value) if value.is_integer() else value
 
 
 def _refuse_constant(name: str) -> None:
@@ -194,16 +169,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 def _lock(file: FileIO, path: Path) -> None:
     """Take the lock that the operating system drops when the process ends, however it ends."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(2**31 - 2)  # Windows keeps readers off locked bytes: one that no ledger reaches
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+        lock(file)
+    except BlockingIOError:
         raise BlockingIOError(
             f"the ledger {str(path)!r} is being written by another process; wait for it, or write to another file"
         ) from None

@@ -1,10 +1,11 @@
-"""Plans: experiments written in TOML, checked on reading, and the runs that they stand for. No code runs.
+"""Plans: experiments, and the runs that they stand for. They are written in TOML; no code runs when one is read.
 
 A plan names methods, data sets, trials, a grid, and the way candidate sets are made::
 
     title = "Real-world data sets"
     datasets = ["lost", "msrcv2"]
     trials = 5
+    defaults = "baseline"   # what is not named below: "current" values of the library, or those of the baseline
 
     [split]                 # shares of the rows; sets with a test part of their own keep it
     validation = 0.1
@@ -27,29 +28,33 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     methods = ["idgp"]
     datasets = ["lost"]
     lr = 0.05               # takes the place of the grid's values
+
+With ``defaults = "current"``, which is the default, a setting that the plan does not name has the default of its
+class. With ``defaults = "baseline"`` it has its value in the frozen baseline of `oneof.bench.keys`: the plan means
+the same runs when a class gets another default. Published plans have this line.
 """
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from oneof.bench.ledger import run_key
+from oneof.bench.keys import baseline, run_key
+from oneof.bench.record import Spec
 from oneof.data import annotator as annotators
-from oneof.data import corrupt, generate
+from oneof.data import generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
-from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.fields import check
+from oneof.estimator import PartialLabelClassifier, Role, names_with
 from oneof.methods import METHODS
+
+__all__ = ["DEFAULTS", "SUPERVISED", "Candidates", "Plan", "Run", "Split", "data_checksum", "plan_fields"]
 
 PROTOCOL = 1  # goes into every key; raise it when the way runs are split, trained or judged changes
 SUPERVISED = "supervised"  # the upper bound: cross-entropy on true labels
-_NOT_SET = ("random_state", "device", "verbose", "checkpoint")  # fields that the runner sets
+DEFAULTS = ("current", "baseline")  # where settings come from that a plan does not name
 _RUNNER_DEFAULTS = {"threads": 1}
 
 
@@ -73,18 +78,24 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Run:
-    """One training: where it stands in the plan, and all that can change its result."""
+    """One training: where it is in the plan, and all that can change its result."""
 
     label: str
     dataset: str
     point: Mapping[str, Any]  # its place in the grid
     trial: int
-    spec: Mapping[str, Any]
+    spec: Spec
 
     @property
     def key(self) -> str:
         """The hash of the spec."""
-        return run_key(dict(self.spec))
+        return run_key(self.spec)
+
+    @property
+    def name(self) -> str:
+        """The run in words."""
+        point = ", ".join(f"{name} {value}" for name, value in self.point.items())
+        return f"{self.label} on {self.dataset}, trial {self.trial}" + (f" ({point})" if point else "")
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class Plan:
     reference: str = "idgp"
     paper: str | None = None  # a table of the paper's numbers
     heatmap: tuple[str, str] | None = None  # two axes of the grid to draw
+    defaults: str = "current"  # one of DEFAULTS
     split: Split = Split()
     candidates: Candidates = Candidates()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -107,7 +119,7 @@ class Plan:
 
     def points(self, label: str, dataset: str) -> list[dict[str, Any]]:
         """Return the grid of a method on a data set; what is set for it alone takes the place of an axis."""
-        own, allowed = self._own_settings(label, dataset), _field_names(self._class(label))
+        own, allowed = self.own_settings(label, dataset), plan_fields(self.method_class(label))
         axes = {name: values for name, values in self.grid.items() if name not in own and name in allowed}
         return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
@@ -121,8 +133,8 @@ class Plan:
             for point in self.points(label, dataset)
         ]
 
-    def _spec(self, label: str, dataset: str, point: Mapping[str, Any], trial: int) -> dict[str, Any]:
-        estimator = self._estimator(label, dataset, point)
+    def _spec(self, label: str, dataset: str, point: Mapping[str, Any], trial: int) -> Spec:
+        estimator = self.estimator(label, dataset, point)
         supervised = self.methods[label]["method"] == SUPERVISED
         return {
             "protocol": PROTOCOL,
@@ -133,15 +145,17 @@ class Plan:
             "labels": "true" if supervised else "candidates",
             "method": type(estimator).__name__,
             "version": estimator.version,
-            "settings": {f.name: getattr(estimator, f.name) for f in fields(estimator) if f.name not in _NOT_SET},
+            "settings": {name: getattr(estimator, name) for name in plan_fields(type(estimator))},
             "seed": trial,
         }
 
-    def _estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> PartialLabelClassifier:
-        """Make the estimator of a run; settings for all reach those methods that have them."""
-        cls = self._class(label)
-        shared = {name: value for name, value in self.settings.items() if name in _field_names(cls)}
-        return cls(**{**_RUNNER_DEFAULTS, **shared, **self._own_settings(label, dataset), **point})
+    def estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> PartialLabelClassifier:
+        """Make the estimator of a run; settings for all methods reach those that have them."""
+        cls = self.method_class(label)
+        unnamed = baseline(cls.__name__)["settings"] if self.defaults == "baseline" else {}
+        everywhere = {**unnamed, **_RUNNER_DEFAULTS, **self.settings}
+        shared = {name: everywhere[name] for name in plan_fields(cls) if name in everywhere}
+        return cls(**{**shared, **self.own_settings(label, dataset), **point})
 
     def _candidates(self, trial: int) -> dict[str, Any] | None:
         if self.candidates.process is None:
@@ -156,12 +170,13 @@ class Plan:
             facts |= {"annotator": asdict(self.candidates.annotator), "annotator_version": annotators.VERSION}
         return facts
 
-    def _class(self, label: str) -> type[PartialLabelClassifier]:
+    def method_class(self, label: str) -> type[PartialLabelClassifier]:
+        """Return the class of a method."""
         method = self.methods[label]["method"]
         return METHODS["cc" if method == SUPERVISED else method]
 
-    def _own_settings(self, label: str, dataset: str) -> dict[str, Any]:
-        """Return what is set for this method or for this data set alone; the last word counts."""
+    def own_settings(self, label: str, dataset: str) -> dict[str, Any]:
+        """Return what is set for this method or for this data set alone; of two values the last one counts."""
         own = {name: value for name, value in self.methods[label].items() if name != "method"}
         for override in self.override:
             if label in override.get("methods", [label]) and dataset in override.get("datasets", [dataset]):
@@ -175,149 +190,6 @@ def data_checksum(dataset: str) -> str:
     return sha256(" ".join(sums).encode()).hexdigest()[:16]
 
 
-def read_plan(path: str | Path) -> Plan:
-    """Read and check a plan."""
-    path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no plan {str(path)!r}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"the plan {str(path)!r} is not valid TOML ({error}); mend it there") from None
-    try:
-        plan = _parse(path, content)
-        _check_runs(plan)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the plan {str(path)!r}: {error}") from None
-    return plan
-
-
-def _parse(path: Path, content: dict[str, Any]) -> Plan:
-    _known("the plan", content, [f.name for f in fields(Plan) if f.name != "path"])
-    for name in ("title", "datasets", "methods"):
-        if name not in content:
-            raise ValueError(f"it has no {name!r}, but every plan names its title, datasets and methods")
-    tables = {name: content.get(name, {}) for name in ("split", "candidates", "settings", "grid", "methods")}
-    for name, value in tables.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is {value!r}, but must be a table: write [{name}]")
-    datasets = _texts("datasets", content["datasets"])
-    for name in datasets:
-        _one_of("datasets", name, DATASETS)
-    heatmap = _texts("heatmap", content.get("heatmap", []))
-    if heatmap and (len(heatmap) != 2 or not set(heatmap) <= set(tables["grid"])):
-        raise ValueError(f"heatmap is {heatmap!r}, but must name two axes of the grid, {list(tables['grid'])}")
-    for name in ("title", "reference", "paper"):
-        if not isinstance(content.get(name, ""), str):
-            raise ValueError(f"{name} is {content[name]!r}, but must be a text")
-    trials = content.get("trials", 5)
-    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 1:
-        raise ValueError(f"trials is {trials!r}, but must be a whole number >= 1")
-    return Plan(
-        path=path,
-        title=content["title"],
-        datasets=datasets,
-        methods=_methods(tables["methods"]),
-        trials=trials,
-        reference=content.get("reference", "idgp"),
-        paper=content.get("paper"),
-        heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
-        split=_split(tables["split"]),
-        candidates=_read_candidates(tables["candidates"]),
-        settings=tables["settings"],
-        grid=_grid(tables["grid"]),
-        override=_overrides(content.get("override", []), list(tables["methods"]), datasets),
-    )
-
-
-def _check_runs(plan: Plan) -> None:
-    """Refuse a setting that no method has, and a value that its method does not accept."""
-    everywhere = {name for label in plan.methods for name in _field_names(plan._class(label))}
-    for name in [*plan.settings, *plan.grid]:
-        _one_of("settings and grid", name, everywhere)
-    for label in plan.methods:
-        for dataset in plan.datasets:
-            for name in plan._own_settings(label, dataset):
-                _one_of(f"methods.{label}", name, _field_names(plan._class(label)))
-            for point in plan.points(label, dataset):
-                check(plan._estimator(label, dataset, point))
-
-
-def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    if not tables:
-        raise ValueError("methods is empty, but at least one is needed: write [methods.idgp]")
-    methods = {}
-    for label, table in tables.items():
-        if not isinstance(table, dict):
-            raise ValueError(f"methods.{label} is {table!r}, but must be a table: write [methods.{label}]")
-        method = table.get("method", label)
-        _one_of(f"methods.{label}.method", method, [*METHODS, SUPERVISED])
-        methods[label] = {**table, "method": method}
-    return methods
-
-
-def _split(table: dict[str, Any]) -> Split:
-    _known("split", table, [f.name for f in fields(Split)])
-    split = Split(**table)
-    for name in ("validation", "test"):
-        share = getattr(split, name)
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
-            raise ValueError(f"split.{name} is {share!r}, but must be a share between 0 and 0.5")
-    if not isinstance(split.fixed, bool):
-        raise ValueError(f"split.fixed is {split.fixed!r}, but must be true or false")
-    return split
-
-
-def _read_candidates(table: dict[str, Any]) -> Candidates:
-    _known("candidates", table, [f.name for f in fields(Candidates)])
-    if "process" in table:
-        _one_of("candidates.process", table["process"], corrupt.PROCESSES)
-        _known("candidates.parameters", table.get("parameters", {}), generate.parameters_of(table["process"]))
-    elif table:
-        raise ValueError(f"candidates has no process; add one of {', '.join(corrupt.PROCESSES)}")
-    annotator = table.get("annotator", {})
-    _known("candidates.annotator", annotator, [f.name for f in fields(Annotator)])
-    return Candidates(table.get("process"), table.get("parameters", {}), Annotator(**annotator))
-
-
-def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
-    for name, values in table.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"grid.{name} is {values!r}, but must be a list of values")
-    return table
-
-
-def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapping[str, Any]]:
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ValueError("override must be a list of tables: write [[override]]")
-    for table in tables:
-        for name, known in (("methods", labels), ("datasets", datasets)):
-            for value in _texts(f"override.{name}", table.get(name, [])):
-                _one_of(f"override.{name}", value, known)
-    return tables
-
-
-def _field_names(cls: type[PartialLabelClassifier]) -> list[str]:
-    return [f.name for f in fields(cls) if f.name not in _NOT_SET]
-
-
-def _texts(name: str, value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name} is {value!r}, but must be a list of names")
-    return value
-
-
-def _known(where: str, table: Any, allowed: Iterable[str]) -> None:
-    if not isinstance(table, dict):
-        raise ValueError(f"{where} is {table!r}, but must be a table")
-    for name in table:
-        _one_of(where, name, allowed)
-
-
-def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
-    """Refuse a name that is not among those allowed."""
-    names = sorted(allowed)
-    if value not in names:
-        close = get_close_matches(str(value), names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"{where} names {value!r}, but {hint}it must be one of {', '.join(names)}")
+def plan_fields(cls: type[PartialLabelClassifier]) -> list[str]:
+    """Return the settings of a method that a plan may name: all fields but those that the runner sets."""
+    return [f.name for f in fields(cls) if f.name not in names_with(cls, Role.NOT_IN_PLANS)]

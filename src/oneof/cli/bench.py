@@ -44,16 +44,15 @@ def run(
     dry: Annotated[bool, typer.Option("--dry", help="Print the number of runs and the hours, and stop.")] = False,
 ) -> None:
     """Carry out the runs of a plan that are not in its ledger yet."""
-    from oneof.bench.plan import read_plan
+    from oneof.bench.plan_file import read_plan
     from oneof.bench.running.board import Board, details, headline
-    from oneof.bench.running.engines import LocalEngine
     from oneof.bench.running.estimate import estimate
     from oneof.bench.running.runner import Runner
     from oneof.train.runtime import resolve_device
 
     resolve_device(device)
     content, path = read_plan(plan), _ledger(plan, ledger)
-    count = _workers(content, workers)
+    count = worker_count(content, workers)
     root = None if data is None else str(data)
     if dry:
         for line in estimate(content, path, count, device):
@@ -61,12 +60,7 @@ def run(
         return
     if budget is not None and budget <= 0:
         raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
-    if engine is EngineName.RAY:
-        from oneof.bench.running.cluster import RayEngine
-
-        place: Engine = RayEngine(address, cpus_per_run, gpus_per_run)
-    else:
-        place = LocalEngine(count)
+    place = _engine(engine, count, address, cpus_per_run, gpus_per_run)
     path.parent.mkdir(exist_ok=True)
     with Board(content.title) as board:
         progress = Runner(content, path, place, device=device, root=root, budget=budget, show=board.show).run()
@@ -82,7 +76,7 @@ def run(
 @app.command()
 def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
     """Show where a plan stands, also while it runs elsewhere."""
-    from oneof.bench.plan import read_plan
+    from oneof.bench.plan_file import read_plan
     from oneof.bench.running.board import details, headline
     from oneof.bench.running.runner import progress_of
 
@@ -105,18 +99,28 @@ def report(
     ] = None,
 ) -> None:
     """Write tables, curves and where every number comes from, as Markdown, LaTeX and one HTML page."""
-    from oneof.bench.plan import read_plan
+    from oneof.bench.plan_file import read_plan
     from oneof.bench.report.writer import write_report
 
     for path in write_report(read_plan(plan), ledgers or [_ledger(plan, None)], out, paper):
         typer.echo(fold(str(path)))
 
 
+def _engine(name: EngineName, workers: int, address: str | None, cpus: float, gpus: float) -> "Engine":
+    if name is EngineName.RAY:
+        from oneof.bench.running.cluster import RayEngine
+
+        return RayEngine(address, cpus, gpus)
+    from oneof.bench.running.engines import LocalEngine
+
+    return LocalEngine(workers)
+
+
 def _ledger(plan: Path, ledger: Path | None) -> Path:
     return plan.parent / "results" / f"{plan.stem}.jsonl" if ledger is None else ledger
 
 
-def _workers(plan: "Plan", workers: int | None) -> int:
+def worker_count(plan: "Plan", workers: int | None) -> int:
     """Return how many processes to use: together they never take more threads than there are cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = max(run.spec["settings"]["threads"] or cores for run in plan.runs())

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
+from oneof.io.locks import lock
 
 
 @contextmanager
@@ -36,8 +35,8 @@ def _held(part: Path) -> Iterator[Path]:
     """
     with part.open("ab") as file:
         try:
-            if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if sys.platform != "win32":  # where an open file cannot be renamed either
+                lock(file)
             is_free = os.path.samestat(os.fstat(file.fileno()), part.stat())
         except (BlockingIOError, FileNotFoundError):  # still or just now in another's hands
             is_free = False

@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
-from oneof.bench.report.results import CRITERION, Environment, Outcome, Report
+from oneof.bench.report.results import CRITERION, Environment, MethodResult, Report
 from oneof.pages.content import Entry, Grid
 
 __all__ = ["command", "provenance", "summary"]
@@ -23,8 +23,8 @@ def summary(report: Report) -> list[str]:
     sentences = [size, f"{report.done} of {report.total} runs are done."]
     if report.failures:
         sentences.append(f"Failed runs: {len(report.failures)}, see the end.")
-    if report.strangers:
-        sentences.append(f"Records of other plans in the ledgers: {report.strangers}.")
+    if report.unrelated:
+        sentences.append(f"Records of other plans in the ledgers: {report.unrelated}.")
     if report.skipped:
         sentences.append(f"Lines of the ledgers that could not be read: {report.skipped}.")
     return sentences
@@ -56,7 +56,7 @@ def provenance(report: Report) -> list[Grid]:
     return [table for table in tables if any(table.groups)]
 
 
-def _runs(name: str, label: str, outcome: Outcome, numbers: dict[Environment, int]) -> Iterator[list[Entry]]:
+def _runs(name: str, label: str, outcome: MethodResult, numbers: dict[Environment, int]) -> Iterator[list[Entry]]:
     choice = outcome.choose()
     for i, trial in sorted(choice.trials.items()) if choice is not None else ():
         accuracy = f"{trial.test[CRITERION]:.2f}"

@@ -11,18 +11,27 @@ import numpy as np
 
 from oneof.bench.ledger import Records
 from oneof.bench.plan import SUPERVISED, Plan
+from oneof.bench.record import WAYS, Criterion, DoneRecord, Way, check_record, reason_of
 from oneof.bench.report.grids import Result, Results
 from oneof.bench.report.paper import Paper
 from oneof.bench.report.statistics import Cell, cell, compare, select
-from oneof.bench.running.execute import CRITERIA
-from oneof.bench.running.runner import name_of
 from oneof.data.catalogue import DATASETS
 
-__all__ = ["CRITERION", "WAYS", "Curves", "Environment", "Outcome", "Report", "Surface", "Trial", "collect"]
+__all__ = [
+    "CRITERION",
+    "WAYS",
+    "Curves",
+    "Environment",
+    "MethodResult",
+    "Report",
+    "RunResult",
+    "Surface",
+    "collect",
+    "describe",
+    "mean_curves",
+]
 
-CRITERION = "validation_accuracy"  # the paper's way: accuracy on validation rows with true labels
-# Every way to choose an epoch, and the validation score by which the grid point is chosen with it.
-WAYS = {**{name: name for name in CRITERIA}, "last_epoch": "approximated_accuracy"}
+CRITERION: Criterion = "validation_accuracy"  # the paper's way: accuracy on validation rows with true labels
 _CURVE_POINTS = 50
 
 
@@ -45,13 +54,13 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Trial:
+class RunResult:
     """A run that is done; ``test`` and ``score`` are by the way in which its epoch was chosen."""
 
     key: str
     epoch: int  # chosen by CRITERION, the first is 1
-    test: Mapping[str, float]
-    score: Mapping[str, float]
+    test: Mapping[Way, float]
+    score: Mapping[Way, float]
     transductive: float
     seconds: float
     curves: Curves
@@ -66,29 +75,29 @@ class Choice:
 
     point: str
     validation: float
-    trials: Mapping[int, Trial]
+    trials: Mapping[int, RunResult]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodResult:
     """One method on one data set: every point of its grid, and the trials there that are done."""
 
-    search: Mapping[str, Mapping[int, Trial]]
+    search: Mapping[str, Mapping[int, RunResult]]
     planned: int
 
-    def choose(self, way: str = CRITERION) -> Choice | None:
+    def choose(self, way: Way = CRITERION) -> Choice | None:
         """Choose a point by its mean validation score over trials; None if nothing is done."""
         scores = {point: {i: t.score[way] for i, t in trials.items()} for point, trials in self.search.items()}
         found = select(scores, self.planned)
         return None if found is None else Choice(found.point, found.mean, self.search[found.point])
 
-    def scores(self, way: str = CRITERION) -> dict[int, float]:
+    def scores(self, way: Way = CRITERION) -> dict[int, float]:
         """Return the test accuracy of each trial at the chosen point and epoch."""
         choice = self.choose(way)
         return {} if choice is None else {i: trial.test[way] for i, trial in choice.trials.items()}
 
     @property
-    def done(self) -> list[Trial]:
+    def done(self) -> list[RunResult]:
         """Return all trials of all points."""
         return [trial for trials in self.search.values() for trial in trials.values()]
 
@@ -122,12 +131,12 @@ class Report:
     """A plan and what its ledgers hold."""
 
     plan: Plan
-    outcomes: Mapping[str, Mapping[str, Outcome]]  # label -> data set
+    outcomes: Mapping[str, Mapping[str, MethodResult]]  # label -> data set
     paper: Paper | None
     failures: Mapping[str, str]  # run -> what went wrong
     total: int  # runs that the plan has
     done: int
-    strangers: int  # records of other plans
+    unrelated: int  # records of other plans
     skipped: int  # lines of the ledgers that could not be read
 
     @property
@@ -187,7 +196,7 @@ class Report:
         outcome = self.outcomes[label][dataset]
         place = {describe(point): (x.index(point[axes[0]]), y.index(point[axes[1]])) for point in points}
         parts = {
-            spot: Outcome({p: t for p, t in outcome.search.items() if place[p] == spot}, outcome.planned)
+            spot: MethodResult({p: t for p, t in outcome.search.items() if place[p] == spot}, outcome.planned)
             for spot in dict.fromkeys(place.values())
         }
         choice = outcome.choose()
@@ -203,31 +212,33 @@ class Report:
 
 def collect(plan: Plan, records: Records, paper: Paper | None = None) -> Report:
     """Gather what ledgers hold of a plan, and the paper's numbers to set beside it."""
-    searches: dict[str, dict[str, dict[str, dict[int, Trial]]]] = {}
+    searches: dict[str, dict[str, dict[str, dict[int, RunResult]]]] = {}
     failures: dict[str, str] = {}
     keys: set[str] = set()
     for run in plan.runs():
         keys.add(key := run.key)
-        record = records.records.get(key)
+        found = records.records.get(key)
         points = searches.setdefault(run.label, {}).setdefault(run.dataset, {})
         trials = points.setdefault(describe(run.point), {})
-        if record is not None and record["status"] == "done":
-            trials[run.trial] = _trial(record)
-        elif record is not None:
-            lines = str(record.get("error", "")).strip().splitlines()
-            failures[name_of(run)] = lines[-1] if lines else "unknown"
+        if found is None:
+            continue
+        record = check_record(found)
+        if record["status"] == "done":
+            trials[run.trial] = _run_result(record)
+        else:
+            failures[run.name] = reason_of(record)
     mine = [records.records[key]["status"] for key in keys & records.records.keys()]
     return Report(
         plan=plan,
         outcomes={
-            label: {name: Outcome(search, plan.trials) for name, search in row.items()}
+            label: {name: MethodResult(search, plan.trials) for name, search in row.items()}
             for label, row in searches.items()
         },
         paper=paper,
         failures=failures,
         total=len(keys),
         done=mine.count("done"),
-        strangers=len(records.records) - len(mine),
+        unrelated=len(records.records) - len(mine),
         skipped=records.skipped,
     )
 
@@ -237,7 +248,7 @@ def describe(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in point.items())
 
 
-def mean_curves(trials: Sequence[Trial]) -> Curves:
+def mean_curves(trials: Sequence[RunResult]) -> Curves:
     """Average curves up to the last epoch that all trials have reached."""
     last = min(trial.curves.epochs[-1] for trial in trials)
     epochs = np.linspace(1, last, min(math.ceil(last), _CURVE_POINTS))
@@ -249,32 +260,26 @@ def mean_curves(trials: Sequence[Trial]) -> Curves:
     return Curves(epochs.tolist(), mean("validation"), mean("test"))
 
 
-def _trial(record: Mapping[str, Any]) -> Trial:
-    """Read a record that is done; a score that is no number, of a model that diverged, is the lowest."""
-    try:
-        results, curves = record["results"], record["curves"]
-        return Trial(
-            key=record["key"],
-            epoch=results[CRITERION]["epoch"] + 1,
-            test={way: 100.0 * results[way]["test_accuracy"] for way in WAYS},
-            score={way: 100.0 * (results[way]["validation"][score] or 0.0) for way, score in WAYS.items()},
-            transductive=100.0 * results["transductive"]["accuracy"],
-            seconds=float(record["seconds"]),
-            curves=Curves(
-                [epoch + 1 for epoch in curves["epoch"]],
-                [100.0 * value for value in curves["validation_accuracy"]],
-                [100.0 * value for value in curves["test_accuracy"]],
-            ),
-            candidates={n: float(v) for n, v in record["candidates"].items() if isinstance(v, int | float)},
-            patience=record["spec"]["settings"]["patience"],
-            environment=Environment(
-                str(record["commit"] or "unknown"),
-                str(record["device"]),
-                ", ".join(f"{name} {number}" for name, number in record["versions"].items()),
-            ),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"the record {record['key']!r} in the ledgers is not whole ({error!r}); delete its line and run the "
-            "plan again"
-        ) from None
+def _run_result(record: DoneRecord) -> RunResult:
+    """Read a record that is done; a score that is NaN, of a model that diverged, counts as 0."""
+    results, curves = record["results"], record["curves"]
+    return RunResult(
+        key=record["key"],
+        epoch=results[CRITERION]["epoch"] + 1,
+        test={way: 100.0 * results[way]["test_accuracy"] for way in WAYS},
+        score={way: 100.0 * (results[way]["validation"][score] or 0.0) for way, score in WAYS.items()},
+        transductive=100.0 * results["transductive"]["accuracy"],
+        seconds=float(record["seconds"]),
+        curves=Curves(
+            [epoch + 1 for epoch in curves["epoch"]],
+            [100.0 * value for value in curves["validation_accuracy"]],
+            [100.0 * value for value in curves["test_accuracy"]],
+        ),
+        candidates={n: float(v) for n, v in record["candidates"].items() if isinstance(v, int | float)},
+        patience=record["spec"]["settings"]["patience"],
+        environment=Environment(
+            record["commit"] or "unknown",
+            record["device"],
+            ", ".join(f"{name} {number}" for name, number in record["versions"].items()),
+        ),
+    )

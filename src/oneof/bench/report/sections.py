@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean
 
+from oneof.bench.record import CRITERIA
 from oneof.bench.report.grids import Result, accuracies, accuracy, differences, signed
 from oneof.bench.report.provenance import provenance
-from oneof.bench.report.results import WAYS, Curves, Outcome, Report, Surface, mean_curves
+from oneof.bench.report.results import WAYS, Curves, MethodResult, Report, Surface, mean_curves
 from oneof.bench.report.statistics import cell
-from oneof.bench.running.execute import CRITERIA
 from oneof.pages.charts import Series, learning_curves
 from oneof.pages.content import MISSING, Entry, Figure, Grid, Section
 from oneof.pages.frame import GREY, HUES
@@ -132,7 +132,7 @@ def _settings(report: Report) -> Section:
     return Section("settings", "Chosen settings", text, [Grid("Chosen settings and search", header, rows)])
 
 
-def _effort(outcome: Outcome) -> list[Entry]:
+def _effort(outcome: MethodResult) -> list[Entry]:
     choice, done, points = outcome.choose(), outcome.done, len(outcome.search)
     return [
         Entry(MISSING if choice is None else choice.point or "no grid"),
@@ -248,7 +248,7 @@ def _criteria(report: Report) -> Section:
     return Section("criteria", "The selection criterion", text, [grid])
 
 
-def _by_way(outcome: Outcome) -> Iterator[Entry]:
+def _by_way(outcome: MethodResult) -> Iterator[Entry]:
     choice = outcome.choose()
     trials = {} if choice is None else choice.trials
     for scores in (*map(outcome.scores, WAYS), {i: trial.transductive for i, trial in trials.items()}):

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from oneof.bench.running.runner import Progress
+from oneof.bench.running.runner import PlanProgress
 
 _SHOWN = 8  # running runs and failures
 _LAST = 5  # results
@@ -27,7 +27,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def headline(progress: Progress) -> str:
+def headline(progress: PlanProgress) -> str:
     """Say in one line where a plan stands."""
     parts = [f"{progress.done} of {progress.total} runs done"]
     if progress.running:
@@ -41,7 +41,7 @@ def headline(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def details(progress: Progress) -> list[tuple[str, str]]:
+def details(progress: PlanProgress) -> list[tuple[str, str]]:
     """List what is missing, what failed, what runs, and the last results, each with its kind."""
     lines = [("unavailable", f"{name}: {why}") for name, why in progress.unavailable.items()]
     lines += [("failed", f"{name}: {why}") for name, why in list(progress.failed.items())[-_SHOWN:]]
@@ -70,7 +70,7 @@ class Board:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: PlanProgress) -> None:
         """Draw the progress again, or add a line when there is news."""
         if self._live is not None:
             self._live.update(self._picture(progress))
@@ -83,7 +83,7 @@ class Board:
             print(headline(progress), file=sys.stderr, flush=True)
             self._doing, self._when = progress.doing, now
 
-    def _picture(self, progress: Progress) -> Group:
+    def _picture(self, progress: PlanProgress) -> Group:
         grid = Table.grid(padding=(0, 2))
         for kind, text in details(progress):
             grid.add_row(Text(kind, style="red" if kind in ("failed", "unavailable") else "dim"), Text(text))

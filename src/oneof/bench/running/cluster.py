@@ -3,7 +3,8 @@
 from types import TracebackType
 from typing import Any, Self
 
-from oneof.bench.running.engines import Outcome, Record, Task, execute_task, lost, problem_text
+from oneof.bench.record import Record
+from oneof.bench.running.engines import Task, TaskResult, execute_task, lost, problem_text
 from oneof.bench.running.problem import Problem, make_problem
 
 try:
@@ -66,15 +67,15 @@ class RayEngine:
         problems = [self._problems[problem_text(spec)] for spec in task.specs]
         self._under_way[self._remote.remote(task, *problems)] = task
 
-    def collect(self, timeout: float) -> list[Outcome]:
+    def collect(self, timeout: float) -> list[TaskResult]:
         """Return the tasks that ended, after waiting for at most so many seconds."""
         ready, _ = ray.wait(list(self._under_way), num_returns=1, timeout=timeout)
         return [self._finish(future) for future in ready]
 
-    def _finish(self, future: Any) -> Outcome:
+    def _finish(self, future: Any) -> TaskResult:
         task = self._under_way.pop(future)
         try:
-            return Outcome(task, ray.get(future))
+            return TaskResult(task, ray.get(future))
         except ray.exceptions.RayError as error:
             return lost(task, f"it was lost {_RETRIES + 1} times in the cluster ({type(error).__name__})")
 

@@ -13,20 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from oneof.bench.record import Record, Spec, problem_of
 from oneof.bench.running.execute import Job, died, execute
-from oneof.bench.running.problem import Problem, make_problem, problem_of
+from oneof.bench.running.problem import Problem, make_problem
 
 _PROBLEMS_KEPT = 2  # by a worker, so that runs on the same rows share them
-
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Task:
     """Runs to execute together, where to keep their checkpoints, and when to pause."""
 
-    specs: tuple[Mapping[str, Any], ...]
+    specs: tuple[Spec, ...]
     device: str
     root: str | None
     checkpoints: tuple[Path | None, ...]
@@ -34,16 +32,16 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskResult:
     """What became of a task: the record of each run, None where it was paused; no records: try them one by one."""
 
     task: Task
     records: list[Record | None]
 
 
-def lost(task: Task, reason: str) -> Outcome:
-    """Return what becomes of a task whose process is gone: the guilty one of several runs is still to be found."""
-    return Outcome(task, [died(task.specs[0], reason, task.device)] if len(task.specs) == 1 else [])
+def lost(task: Task, reason: str) -> TaskResult:
+    """Return the result of a task whose process is gone; of several runs each is to be tried alone."""
+    return TaskResult(task, [died(task.specs[0], reason, task.device)] if len(task.specs) == 1 else [])
 
 
 class Engine(Protocol):
@@ -56,7 +54,7 @@ class Engine(Protocol):
     def submit(self, task: Task) -> None:
         """Begin a task; at most ``capacity`` may be under way."""
 
-    def collect(self, timeout: float) -> list[Outcome]:
+    def collect(self, timeout: float) -> list[TaskResult]:
         """Return the tasks that ended, after waiting for at most so many seconds."""
 
     def __enter__(self) -> Self: ...
@@ -99,12 +97,12 @@ class LocalEngine:
             worker.pipe.send(task)
         self._busy.append(worker)
 
-    def collect(self, timeout: float) -> list[Outcome]:
+    def collect(self, timeout: float) -> list[TaskResult]:
         """Return the tasks that ended, after waiting for at most so many seconds."""
         ready = wait([worker.pipe for worker in self._busy], timeout)
         return [self._finish(worker) for worker in [w for w in self._busy if w.pipe in ready]]
 
-    def _finish(self, worker: "_Worker") -> Outcome:
+    def _finish(self, worker: "_Worker") -> TaskResult:
         self._busy.remove(worker)
         assert worker.task is not None
         try:
@@ -113,7 +111,7 @@ class LocalEngine:
             worker.process.join()
             return lost(worker.task, f"its process ended with exit code {worker.process.exitcode}")
         self._idle.append(worker)
-        return Outcome(worker.task, records)
+        return TaskResult(worker.task, records)
 
 
 class _Worker:

@@ -1,4 +1,4 @@
-"""One run: fit, judge after every epoch, and write down what came out. True labels judge; they never train."""
+"""One run: fit, measure after every epoch, and record the results. True labels judge; they never train."""
 
 import os
 import platform
@@ -20,8 +20,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oneof import __version__
-from oneof.bench.ledger import run_key
+import oneof
+from oneof.bench.keys import run_key
+from oneof.bench.record import (
+    CRITERIA,
+    Circumstances,
+    Criterion,
+    CurvePoints,
+    DoneRecord,
+    EpochResult,
+    FailedRecord,
+    Record,
+    ResultsByWay,
+    Spec,
+)
 from oneof.bench.running.problem import Problem
 from oneof.methods import METHODS
 from oneof.train import Paused, Trial
@@ -30,8 +42,6 @@ from oneof.train.runtime import resolve_device
 
 _POINTS = 20  # of a curve: thousands of runs must fit a repository
 _DIGITS = 4
-# Curves on the validation rows by which an epoch can be chosen, and whether they need true labels.
-CRITERIA = {"validation_accuracy": True, "approximated_accuracy": False, "covering_rate": False}
 _OUT_OF_MEMORY = "out of memory: use fewer workers, a smaller batch_size or network, or another device"
 
 
@@ -39,46 +49,51 @@ _OUT_OF_MEMORY = "out of memory: use fewer workers, a smaller batch_size or netw
 class Job:
     """A run to execute: its spec, its problem, and where to keep its checkpoint."""
 
-    spec: Mapping[str, Any]
+    spec: Spec
     problem: Problem
     checkpoint: Path | None
 
 
-def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[dict[str, Any] | None]:
-    """Train and judge runs, alike ones at once; return their records, None for those that the deadline paused."""
+def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Record | None]:
+    """Train and measure runs, alike ones at once; return their records, None for runs that the deadline paused."""
     started = time.monotonic()
     try:
-        trials = [_prepare(job, device, deadline) for job in jobs]
+        trials = [prepare_trial(job, device, deadline) for job in jobs]
         with suppress(Paused):
             train_together(trials)
         return [
-            _record(job, trial, device) if trial.finished else None
-            for job, trial in zip(jobs, trials, strict=True)
+            _done(job, trial, device) if trial.finished else None for job, trial in zip(jobs, trials, strict=True)
         ]
     except Exception as error:
-        if len(jobs) > 1:  # one by one, to find the guilty
+        if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
         lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
         text = f"{_OUT_OF_MEMORY} ({error})" if lack else traceback.format_exc()
-        return [_failed(jobs[0].spec, text, device) | {"seconds": time.monotonic() - started}]
+        failed = _failed(jobs[0].spec, text, device)
+        failed["seconds"] = time.monotonic() - started
+        return [failed]
 
 
-def died(spec: Mapping[str, Any], reason: str, device: str) -> dict[str, Any]:
+def died(spec: Spec, reason: str, device: str) -> FailedRecord:
     """Return the record of a run whose process was lost."""
     return _failed(spec, f"{reason}; if it was killed, the machine was probably {_OUT_OF_MEMORY}", device)
 
 
-def _failed(spec: Mapping[str, Any], error: str, device: str) -> dict[str, Any]:
+def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
+    where = circumstances(device)
     return {
-        "key": run_key(dict(spec)),
+        "key": run_key(spec),
         "status": "failed",
         "error": error,
-        "spec": dict(spec),
-        **circumstances(device),
+        "spec": spec,
+        "device": where["device"],
+        "versions": where["versions"],
+        "commit": where["commit"],
     }
 
 
-def _prepare(job: Job, device: str, deadline: float | None) -> Trial:
+def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
+    """Make the estimator of a run and all that its training needs, without training it."""
     spec, problem = job.spec, job.problem
     cls = METHODS[spec["method"].lower()]
     model = cls(**spec["settings"], random_state=spec["seed"], device=device, checkpoint=job.checkpoint)
@@ -92,64 +107,88 @@ def _prepare(job: Job, device: str, deadline: float | None) -> Trial:
         X_val=problem.validation.x,
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
-        metrics=problem.judge,
+        metrics=problem.measure,
         pause=None if deadline is None else lambda: time.time() >= deadline,
     )
 
 
-def _record(job: Job, trial: Trial, device: str) -> dict[str, Any]:
-    """Write down a run that is done."""
+def _done(job: Job, trial: Trial, device: str) -> DoneRecord:
+    """Return the record of a run that is done."""
     model: Any = trial.method
     model.finish(trial)
     history = {name: np.array(values) for name, values in model.history_.items()}
     transductive = float((model.transduction_ == job.problem.train.y).mean())
     stopped_by_truth = job.spec["settings"]["patience"] is not None
     return {
-        "key": run_key(dict(job.spec)),
+        "key": run_key(job.spec),
         "status": "done",
-        "spec": dict(job.spec),
+        "spec": job.spec,
         **circumstances(device),
         "seconds": round(trial.state.seconds, 3),
-        "memory": _peak_memory(),
+        "memory": peak_memory(),
         "candidates": job.problem.facts,
         "epochs": len(history["loss"]),
-        "results": _results(history, stopped_by_truth)
-        | {"transductive": {"accuracy": round(transductive, 6), "true_labels": True}},
+        "results": _results(history, stopped_by_truth, transductive),
         "curves": _curves(history),
     }
 
 
-def _results(history: Mapping[str, NDArray[Any]], stopped_by_truth: bool) -> dict[str, Any]:
+def _results(history: Mapping[str, NDArray[Any]], stopped_by_truth: bool, transductive: float) -> ResultsByWay:
     """Return the test accuracy at the epoch that each criterion chooses; the best test epoch is never a result.
 
     Where clean validation rows stop the training, no result is free of true labels.
     """
-    chosen = {name: (int(history[name].argmax()), uses_truth) for name, uses_truth in CRITERIA.items()}
-    chosen["last_epoch"] = (len(history["loss"]) - 1, False)
-    return {
-        name: {
+
+    def at(epoch: int, chosen_by_truth: bool) -> EpochResult:
+        def value(curve: str) -> float:
+            return round(float(history[curve][epoch]), 6)
+
+        return {
             "epoch": epoch,
-            "validation": {score: round(float(history[score][epoch]), 6) for score in CRITERIA},
-            "test_accuracy": round(float(history["test_accuracy"][epoch]), 6),
-            "true_labels": uses_truth or stopped_by_truth,
+            "validation": {
+                "validation_accuracy": value("validation_accuracy"),
+                "approximated_accuracy": value("approximated_accuracy"),
+                "covering_rate": value("covering_rate"),
+            },
+            "test_accuracy": value("test_accuracy"),
+            "true_labels": chosen_by_truth or stopped_by_truth,
         }
-        for name, (epoch, uses_truth) in chosen.items()
+
+    def best(criterion: Criterion) -> EpochResult:
+        return at(int(history[criterion].argmax()), CRITERIA[criterion])
+
+    return {
+        "validation_accuracy": best("validation_accuracy"),
+        "approximated_accuracy": best("approximated_accuracy"),
+        "covering_rate": best("covering_rate"),
+        "last_epoch": at(len(history["loss"]) - 1, False),
+        "transductive": {"accuracy": round(transductive, 6), "true_labels": True},
     }
 
 
-def _curves(history: Mapping[str, NDArray[Any]]) -> dict[str, list[float]]:
+def _curves(history: Mapping[str, NDArray[Any]]) -> CurvePoints:
     """Return at most 20 points of every curve, the first and the last among them."""
     length = len(history["loss"])
     points = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
-    curves = {name: [float(f"{v:.{_DIGITS}g}") for v in values[points]] for name, values in history.items()}
-    return {"epoch": points.tolist(), **{n: c for n, c in curves.items() if n != "validation_score"}}
+
+    def curve(name: str) -> list[Any]:
+        return [float(f"{value:.{_DIGITS}g}") for value in history[name][points]]
+
+    return {
+        "epoch": points.tolist(),
+        "loss": curve("loss"),
+        "validation_accuracy": curve("validation_accuracy"),
+        "approximated_accuracy": curve("approximated_accuracy"),
+        "covering_rate": curve("covering_rate"),
+        "test_accuracy": curve("test_accuracy"),
+    }
 
 
-def circumstances(device: str) -> dict[str, Any]:
+def circumstances(device: str) -> Circumstances:
     """Say where and with what a run was made."""
     where = resolve_device(device)
     name = torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU"
-    versions = {"oneof": __version__, "python": platform.python_version()}
+    versions = {"oneof": oneof.__version__, "python": platform.python_version()}
     versions |= {package: version(package) for package in ("torch", "numpy", "scikit-learn")}
     return {"device": name, "versions": versions, "commit": commit()}
 
@@ -162,7 +201,7 @@ def commit() -> str | None:
     """
     if "ONEOF_COMMIT" in os.environ:
         return os.environ["ONEOF_COMMIT"]
-    folder = Path(__file__).parents[1]
+    folder = Path(oneof.__file__).parent
     try:
         head, changes = (
             run_command(
@@ -178,7 +217,7 @@ def commit() -> str | None:
     return head[:12] + ("+" if changes else "")
 
 
-def _peak_memory() -> dict[str, float]:
+def peak_memory() -> dict[str, float]:
     """Return peak megabytes of the process, and of the GPU during the run."""
     unit = 1024**2 if sys.platform == "darwin" else 1024
     memory = {"process_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)}

@@ -28,7 +28,7 @@ class Problem:
     test: PartialLabels
     facts: dict[str, Any]  # what the candidate sets are like
 
-    def judge(self, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def measure(self, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Measure models (...) by their probabilities (..., M, K) of validation rows and then of test rows."""
         validation, n, predicted = self.validation, len(self.validation), probabilities.argmax(-1)
         values = approximated_accuracy(probabilities[..., :n, :], validation.candidates)
@@ -38,11 +38,6 @@ class Problem:
             "covering_rate": (values > 0).mean(-1),  # only a candidate is worth something
             "test_accuracy": (predicted[..., n:] == self.test.y).mean(-1),
         }
-
-
-def problem_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's spec that decides its rows and candidate sets."""
-    return {name: spec[name] for name in ("dataset", "data", "split", "candidates")}
 
 
 def needs_training(spec: Mapping[str, Any]) -> bool:

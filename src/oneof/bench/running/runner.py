@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -13,23 +13,24 @@ from typing import Any
 
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run
-from oneof.bench.running.engines import Engine, Record, Task
-from oneof.bench.running.problem import make_problem, needs_training, problem_of
+from oneof.bench.record import Record, problem_of, reason_of
+from oneof.bench.running.engines import Engine, Task
+from oneof.bench.running.problem import make_problem, needs_training
 from oneof.data.catalogue import DATASETS
 from oneof.io.files import replacing
 from oneof.methods import METHODS
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
-_GLANCE = 0.5  # seconds between looks at the clock
+_POLL = 0.5  # seconds between updates of what is shown
 _LAST = 100  # results that are remembered
-_STACK = 32  # runs that are trained at once: linear and mlp networks on tables
+_MOST_STACKED = 32  # runs that are trained as one stack: linear and mlp networks on tables
 _STACK_BYTES = 2**30
-_CONVOY = 12  # others, on a GPU
+_MOST_SIDE_BY_SIDE = 12  # other runs, on a GPU
 
 
 @dataclass
-class Progress:
+class PlanProgress:
     """Where a plan stands."""
 
     total: int
@@ -47,13 +48,7 @@ class Progress:
         return self.total - self.done - len(self.failed)
 
 
-Show = Callable[[Progress], None]
-
-
-def name_of(run: Run) -> str:
-    """Name a run for people."""
-    point = ", ".join(f"{name} {value}" for name, value in run.point.items())
-    return f"{run.label} on {run.dataset}, trial {run.trial}" + (f" ({point})" if point else "")
+Show = Callable[[PlanProgress], None]
 
 
 def checkpoint_folder(ledger: Path) -> Path:
@@ -96,12 +91,12 @@ class Runner:
         self.deadline = None if budget is None else time.time() + budget
         self.checkpoints = checkpoint_folder(ledger)
 
-    def run(self) -> Progress:
+    def run(self) -> PlanProgress:
         """Execute until all is done, or the budget is spent."""
         with Ledger(self.path) as ledger, self.engine:
             runs = {run.key: run for run in self.plan.runs()}
             done = {key: record for key, record in ledger.records.items() if record["status"] == "done"}
-            progress = Progress(total=len(runs), done=len(runs.keys() & done.keys()))
+            progress = PlanProgress(total=len(runs), done=len(runs.keys() & done.keys()))
             clock = Clock(done.values(), self.engine.capacity)
             pending = self._prepare([run for key, run in runs.items() if key not in done], progress)
             groups = self._groups(list(runs.values()), {run.key for run in pending}, ledger)
@@ -112,22 +107,22 @@ class Runner:
                     task = self._task(groups[0])
                     self.engine.submit(task)
                     under_way[id(task)] = groups.pop(0)
-                progress.running = [name_of(run) for group in under_way.values() for run in group]
+                progress.running = [run.name for group in under_way.values() for run in group]
                 progress.seconds_left = clock.left(chain(*groups, *under_way.values()))
                 self._show(progress)
                 if not under_way:
                     break
-                for outcome in self.engine.collect(_GLANCE):
-                    group = under_way.pop(id(outcome.task))
-                    if not outcome.records:
+                for ended in self.engine.collect(_POLL):
+                    group = under_way.pop(id(ended.task))
+                    if not ended.records:
                         groups = [[run] for run in group] + groups
-                    for run, record in zip(group, outcome.records, strict=bool(outcome.records)):
+                    for run, record in zip(group, ended.records, strict=bool(ended.records)):
                         if run.key not in done:
                             self._settle(run, record, ledger, progress, clock)
         self._clean_up()
         return progress
 
-    def _prepare(self, runs: list[Run], progress: Progress) -> list[Run]:
+    def _prepare(self, runs: list[Run], progress: PlanProgress) -> list[Run]:
         """Train the annotators that runs need, once, and set runs apart whose data cannot be had."""
         ready: dict[str, str | None] = {}  # problem -> what is wrong with it
         for run in runs:
@@ -150,8 +145,9 @@ class Runner:
     def _groups(self, runs: list[Run], pending: set[str], ledger: Ledger) -> list[list[Run]]:
         """Return the groups to execute.
 
-        The last bits of a stack depend on its company. So on a CPU a group that was cut off is executed again as a
-        whole, and its numbers are those of an undisturbed run; runs that failed are tried again alone.
+        The last bits of a run depend on the others in its stack. So on a CPU a group that was interrupted is
+        executed again as a whole, and its numbers are those of an undisturbed run; runs that failed are tried
+        again alone.
         """
         groups, on_gpu = [], resolve_device(self.device).type == "cuda"
         for group in together(runs, on_gpu):
@@ -169,7 +165,9 @@ class Runner:
     def _checkpoint(self, run: Run) -> Path:
         return self.checkpoints / f"{run.key}.safetensors"
 
-    def _settle(self, run: Run, record: Record | None, ledger: Ledger, progress: Progress, clock: "Clock") -> None:
+    def _settle(
+        self, run: Run, record: Record | None, ledger: Ledger, progress: PlanProgress, clock: "Clock"
+    ) -> None:
         """Write down what became of a run; one that was paused stays open, its checkpoint in place."""
         if record is None:
             return
@@ -178,15 +176,15 @@ class Runner:
             progress.done += 1
             clock.add(record)
             accuracy = record["results"]["validation_accuracy"]["test_accuracy"]
-            progress.last = [*progress.last, f"{name_of(run)}: {100 * accuracy:.2f} %"][-_LAST:]
+            progress.last = [*progress.last, f"{run.name}: {100 * accuracy:.2f} %"][-_LAST:]
             self._checkpoint(run).unlink(missing_ok=True)
         else:
-            progress.failed[name_of(run)] = record["error"].strip().splitlines()[-1]
+            progress.failed[run.name] = reason_of(record)
 
     def _over(self) -> bool:
         return self.deadline is not None and time.time() >= self.deadline
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: PlanProgress) -> None:
         self.show(progress)
         if self.checkpoints.is_dir():  # for `oneof status` in another terminal
             with replacing(self.checkpoints / "progress.json") as part:
@@ -200,17 +198,22 @@ class Runner:
 
 def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
     """Group runs that the engine can train at once."""
-    groups: dict[tuple[str, int], list[Run]] = {}  # by what they have in common, and how many may go together
+    groups: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
-        method = METHODS[run.spec["method"].lower()](**run.spec["settings"])
-        stackable = can_stack(method.network, DATASETS[run.dataset].shape)
-        most = _stack_size(run.dataset) if stackable else _CONVOY if on_gpu else 1
-        alike = method.stack_settings() if stackable else method.network  # trials side by side need not be alike
-        groups.setdefault((json.dumps([run.dataset, run.spec["method"], alike]), most), []).append(run)
-    return [part for (_, most), group in groups.items() for part in _alike_parts(group, most)]
+        groups.setdefault(_group_of(run, on_gpu), []).append(run)
+    return [part for (_, most), group in groups.items() for part in _equal_parts(group, most)]
 
 
-def _alike_parts(group: list[Run], most: int) -> list[list[Run]]:
+def _group_of(run: Run, on_gpu: bool) -> tuple[str, int]:
+    """Return what the runs of a group have in common, and how many may be in it."""
+    method = METHODS[run.spec["method"].lower()](**run.spec["settings"])
+    stackable = can_stack(method.network, DATASETS[run.dataset].shape)
+    most = _stack_size(run.dataset) if stackable else _MOST_SIDE_BY_SIDE if on_gpu else 1
+    common = method.stack_settings() if stackable else method.network  # trials side by side may differ in the rest
+    return json.dumps([run.dataset, run.spec["method"], common]), most
+
+
+def _equal_parts(group: list[Run], most: int) -> list[list[Run]]:
     """Split a group into parts of about the same size, so that workers end together."""
     size = math.ceil(len(group) / math.ceil(len(group) / most))
     return [group[i : i + size] for i in range(0, len(group), size)]
@@ -220,19 +223,19 @@ def _stack_size(dataset: str) -> int:
     """Return how many trials on a table fit a stack: rows and about ten tables of labels for each, in floats."""
     facts = DATASETS[dataset]
     bytes_a_trial = 4 * facts.rows[0] * (facts.shape[0] + 10 * len(facts.classes))
-    return max(1, min(_STACK, _STACK_BYTES // bytes_a_trial))
+    return max(1, min(_MOST_STACKED, _STACK_BYTES // bytes_a_trial))
 
 
 class Clock:
     """Guesses how long runs will take from those that are done."""
 
-    def __init__(self, records: Iterable[dict[str, Any]], capacity: int) -> None:
+    def __init__(self, records: Iterable[Mapping[str, Any]], capacity: int) -> None:
         self.capacity = capacity
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         for record in records:
             self.add(record)
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: Mapping[str, Any]) -> None:
         """Learn from a run that is done."""
         self._seconds[_kind(record["spec"])].append(record["seconds"])
 
@@ -245,20 +248,16 @@ class Clock:
         return sum(known.get(_kind(run.spec), typical) for run in runs) / self.capacity
 
 
-def progress_of(plan: Plan, ledger: Path) -> Progress:
-    """Return where a plan stands, from its ledger and from what its runner last said."""
+def progress_of(plan: Plan, ledger: Path) -> PlanProgress:
+    """Return where a plan stands, from its ledger and from what its runner last wrote."""
     runs = {run.key: run for run in plan.runs()}
     records = read([ledger]).records if ledger.is_file() else {}
     mine = {key: records[key] for key in runs if key in records}
-    failed = {
-        name_of(runs[key]): record["error"].strip().splitlines()[-1]
-        for key, record in mine.items()
-        if record["status"] == "failed"
-    }
-    progress = Progress(total=len(runs), done=len(mine) - len(failed), failed=failed)
-    said = checkpoint_folder(ledger) / "progress.json"
-    if said.is_file():
-        live = json.loads(said.read_text(encoding="utf-8"))
+    failed = {runs[key].name: reason_of(record) for key, record in mine.items() if record["status"] == "failed"}
+    progress = PlanProgress(total=len(runs), done=len(mine) - len(failed), failed=failed)
+    file = checkpoint_folder(ledger) / "progress.json"
+    if file.is_file():
+        live = json.loads(file.read_text(encoding="utf-8"))
         for name in ("running", "unavailable", "last", "seconds_left", "doing"):
             setattr(progress, name, live[name])
     return progress

@@ -1,0 +1,169 @@
+"""Reads plans from TOML files: everything in a file is checked, and what is wrong is one sentence."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from oneof.bench.keys import baseline
+from oneof.bench.plan import DEFAULTS, SUPERVISED, Candidates, Plan, Split, plan_fields
+from oneof.data import corrupt, generate
+from oneof.data.annotator import Annotator
+from oneof.data.catalogue import DATASETS
+from oneof.estimator.fields import check
+from oneof.methods import METHODS
+
+__all__ = ["read_plan"]
+
+_NO_BASELINE: dict[str, Any] = {"split": {}, "candidates": {"annotator": {}}}
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read and check a plan."""
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no plan {str(path)!r}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"the plan {str(path)!r} is not valid TOML ({error}); mend it there") from None
+    try:
+        plan = _parse(path, content)
+        _check_runs(plan)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the plan {str(path)!r}: {error}") from None
+    return plan
+
+
+def _parse(path: Path, content: dict[str, Any]) -> Plan:
+    _known("the plan", content, [f.name for f in fields(Plan) if f.name != "path"])
+    for name in ("title", "datasets", "methods"):
+        if name not in content:
+            raise ValueError(f"it has no {name!r}, but every plan names its title, datasets and methods")
+    tables = {name: content.get(name, {}) for name in ("split", "candidates", "settings", "grid", "methods")}
+    for name, value in tables.items():
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} is {value!r}, but must be a table: write [{name}]")
+    datasets = _texts("datasets", content["datasets"])
+    for name in datasets:
+        _one_of("datasets", name, DATASETS)
+    heatmap = _texts("heatmap", content.get("heatmap", []))
+    if heatmap and (len(heatmap) != 2 or not set(heatmap) <= set(tables["grid"])):
+        raise ValueError(f"heatmap is {heatmap!r}, but must name two axes of the grid, {list(tables['grid'])}")
+    for name in ("title", "reference", "paper"):
+        if not isinstance(content.get(name, ""), str):
+            raise ValueError(f"{name} is {content[name]!r}, but must be a text")
+    _one_of("defaults", defaults := content.get("defaults", "current"), DEFAULTS)
+    base = baseline() if defaults == "baseline" else _NO_BASELINE
+    trials = content.get("trials", 5)
+    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 1:
+        raise ValueError(f"trials is {trials!r}, but must be a whole number >= 1")
+    return Plan(
+        path=path,
+        title=content["title"],
+        datasets=datasets,
+        methods=_methods(tables["methods"]),
+        trials=trials,
+        reference=content.get("reference", "idgp"),
+        paper=content.get("paper"),
+        heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
+        defaults=defaults,
+        split=_split(tables["split"], base["split"]),
+        candidates=_candidates(tables["candidates"], base["candidates"]["annotator"]),
+        settings=tables["settings"],
+        grid=_grid(tables["grid"]),
+        override=_overrides(content.get("override", []), list(tables["methods"]), datasets),
+    )
+
+
+def _check_runs(plan: Plan) -> None:
+    """Refuse a setting that no method has, and a value that its method does not accept."""
+    everywhere = {name for label in plan.methods for name in plan_fields(plan.method_class(label))}
+    for name in [*plan.settings, *plan.grid]:
+        _one_of("settings and grid", name, everywhere)
+    for label in plan.methods:
+        for dataset in plan.datasets:
+            for name in plan.own_settings(label, dataset):
+                _one_of(f"methods.{label}", name, plan_fields(plan.method_class(label)))
+            for point in plan.points(label, dataset):
+                check(plan.estimator(label, dataset, point))
+
+
+def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    if not tables:
+        raise ValueError("methods is empty, but at least one is needed: write [methods.idgp]")
+    methods = {}
+    for label, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"methods.{label} is {table!r}, but must be a table: write [methods.{label}]")
+        method = table.get("method", label)
+        _one_of(f"methods.{label}.method", method, [*METHODS, SUPERVISED])
+        methods[label] = {**table, "method": method}
+    return methods
+
+
+def _split(table: dict[str, Any], base: Mapping[str, Any]) -> Split:
+    names = [f.name for f in fields(Split)]
+    _known("split", table, names)
+    split = Split(**{name: value for name, value in base.items() if name in names} | table)
+    for name in ("validation", "test"):
+        share = getattr(split, name)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
+            raise ValueError(f"split.{name} is {share!r}, but must be a share between 0 and 0.5")
+    if not isinstance(split.fixed, bool):
+        raise ValueError(f"split.fixed is {split.fixed!r}, but must be true or false")
+    return split
+
+
+def _candidates(table: dict[str, Any], base: Mapping[str, Any]) -> Candidates:
+    _known("candidates", table, [f.name for f in fields(Candidates)])
+    if "process" in table:
+        _one_of("candidates.process", table["process"], corrupt.PROCESSES)
+        _known("candidates.parameters", table.get("parameters", {}), generate.parameters_of(table["process"]))
+    elif table:
+        raise ValueError(f"candidates has no process; add one of {', '.join(corrupt.PROCESSES)}")
+    annotator, names = table.get("annotator", {}), [f.name for f in fields(Annotator)]
+    _known("candidates.annotator", annotator, names)
+    decided = Annotator(**{name: value for name, value in base.items() if name in names} | annotator)
+    return Candidates(table.get("process"), table.get("parameters", {}), decided)
+
+
+def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
+    for name, values in table.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"grid.{name} is {values!r}, but must be a list of values")
+    return table
+
+
+def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapping[str, Any]]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ValueError("override must be a list of tables: write [[override]]")
+    for table in tables:
+        for name, known in (("methods", labels), ("datasets", datasets)):
+            for value in _texts(f"override.{name}", table.get(name, [])):
+                _one_of(f"override.{name}", value, known)
+    return tables
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{name} is {value!r}, but must be a list of names")
+    return value
+
+
+def _known(where: str, table: Any, allowed: Iterable[str]) -> None:
+    if not isinstance(table, dict):
+        raise ValueError(f"{where} is {table!r}, but must be a table")
+    for name in table:
+        _one_of(where, name, allowed)
+
+
+def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
+    """Refuse a name that is not among those allowed."""
+    names = sorted(allowed)
+    if value not in names:
+        close = get_close_matches(str(value), names, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"{where} names {value!r}, but {hint}it must be one of {', '.join(names)}")
