@@ -87,7 +87,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of every row."""
-        names: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        names: NDArray[Any] = self.classes_[best]
         return names
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
