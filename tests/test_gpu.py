@@ -147,7 +147,7 @@ def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypa
 @pytest.mark.parametrize("name", ["idgp", "membership", "valen"])
 def test_networks_side_by_side_are_those_one_after_the_other(name, images, monkeypatch):
     both = make(name).fit(*images)
-    monkeypatch.setattr("oneof.train.batch.side_by_side", lambda first, second, device: (first(), second()))
+    monkeypatch.setattr("oneof.train.batch.compute_pair", lambda first, second, device: (first(), second()))
     assert_alike(both, make(name).fit(*images), rtol=0, atol=0)
 
 
@@ -160,7 +160,7 @@ def test_deterministic_gives_the_same_bits_every_time(name, images):
 def test_rows_that_stay_on_the_host_are_the_same_rows(views, images, recordings, monkeypatch):
     kept = make("idgp", views=views).fit(*images)
     del recordings[:]
-    monkeypatch.setattr("oneof.estimator.classifier.is_too_large", lambda x, device: True)
+    monkeypatch.setattr("oneof.estimator.preparation.is_too_large", lambda x, device: True)
     streamed = make("idgp", views=views).fit(*images)
     assert not recordings  # a recording cannot ask the host
     assert_alike(streamed, kept, rtol=1e-4, atol=1e-4)
