@@ -27,7 +27,7 @@ class Trial:
     """One training: a method that has been started, its rows, what is watched, and where it stands.
 
     The watched rows are evaluated after every epoch. Those whose candidate ``sets`` are known give the validation
-    score, which decides whose epoch's weights are kept. ``metrics`` gives further numbers for the history, which
+    score, which decides which epoch's weights are kept. ``metrics`` gives further numbers for the history, which
     steer nothing.
     """
 
