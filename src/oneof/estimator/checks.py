@@ -2,8 +2,14 @@
 
 import warnings
 
+import numpy as np
+import torch
+
 from oneof.estimator.method_base import MethodBase
 from oneof.train.rows import Array
+
+_ROOM = 1e-8  # weights are multiplied by losses, and these products are summed
+_LEAST_WEIGHT = 1e-9  # a step divides by the sum of its weights, but by 1e-12 at least
 
 
 def check_warm_up(method: MethodBase) -> None:
@@ -14,6 +20,23 @@ def check_warm_up(method: MethodBase) -> None:
             f"warm_up is {warm_up} and epochs is {method.epochs}, so that {type(method).__name__} never gets "
             "beyond its warm-up; lower warm_up or raise epochs",
             stacklevel=5,  # where fit is called
+        )
+
+
+def check_weights(weight: Array, dtype: torch.dtype) -> None:
+    """Refuse weights whose sum overflows in training, or which are so small that a step takes them for 0."""
+    largest = torch.finfo(dtype).max * _ROOM
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not total <= largest:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, but must sum to at most {largest:.1g} in "
+            f"{str(dtype).removeprefix('torch.')}; divide the weights by their mean, which changes nothing else"
+        )
+    if 0 < weight.max() < _LEAST_WEIGHT:
+        raise ValueError(
+            f"the largest sample_weight is {weight.max():g}, but must be at least {_LEAST_WEIGHT:g}; divide the "
+            "weights by their mean, which changes nothing else"
         )
 
 

@@ -15,7 +15,7 @@ from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
-from oneof.estimator.preparation import candidate_sets, prepare_trial
+from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
@@ -103,8 +103,10 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Return the mean approximated accuracy; on plain labels this is the accuracy."""
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities))
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return float(np.average(approximated_accuracy(probabilities, candidates), weights=weights))
+        values = approximated_accuracy(probabilities, candidates)
+        if sample_weight is None:
+            return float(np.average(values))
+        return float(np.average(values, weights=sample_weights(sample_weight, probabilities, torch.float64)))
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin."""

@@ -67,7 +67,7 @@ def _pace(trial: Trial) -> _Pace | None:
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
 
 
-def can_stack(network: str | Factory, shape: Shape) -> bool:
+def can_stack(network: str | nn.Module | Factory, shape: Shape) -> bool:
     """Tell whether trials with a network on rows of a shape can be stacked: named networks of linear layers.
 
     A network of your own may do what a copy of its layers does not show, such as sharing them or having hooks.
@@ -95,8 +95,8 @@ def _fills_cache(trial: Trial) -> bool:
 
     A table of rows does not count, since a step reads few of them; a queue does.
     """
-    tables = [value for value in vars(trial.method).values() if isinstance(value, Tensor)]
-    read_whole = [table for table in tables if table.shape[:1] != trial.data.candidates.shape[:1]]
+    tables = trial.method.tables()
+    read_whole = [table for table in tables.values() if table.shape[:1] != trial.data.candidates.shape[:1]]
     return any(table.device.type == "cpu" and table.nbytes > _MOST_CACHE for table in read_whole)
 
 
