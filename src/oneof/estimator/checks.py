@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from oneof.estimator.method_base import MethodBase
+from oneof.labels import rows_text
 from oneof.train.rows import Array
 
 _ROOM = 1e-8  # weights are multiplied by losses, and these products are summed
@@ -47,6 +48,16 @@ def check_views(method: MethodBase) -> None:
             f"views is {method.views!r}, but {type(method).__name__} compares several views of each example; set "
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
+        )
+
+
+def check_results(method: MethodBase, results: Array) -> None:
+    """Refuse results that are not numbers: the largest of NaN would be the first class."""
+    bad = np.isnan(results).reshape(len(results), -1).any(1)
+    if bad.any():
+        raise ValueError(
+            f"{type(method).__name__} gives NaN in {rows_text(np.flatnonzero(bad))}: their values or its weights "
+            "are too large; compare X with the rows that it was fitted on, or fit again with a lower lr"
         )
 
 

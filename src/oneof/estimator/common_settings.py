@@ -23,9 +23,9 @@ class CommonSettings:
     network: str | nn.Module | Factory = setting(
         "auto",
         f"one of {['auto', *NETWORKS]}, a torch.nn.Module or a callable",
-        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. Of a module of your own "
-        "a copy is trained. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes networks of any number "
-        "of outputs, which some methods need.",
+        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. Of a module of your "
+        "own a copy is trained. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes networks of any "
+        "number of outputs, which some methods need.",
     )
     epochs: int = count(100, doc="Passes over the training rows.")
     batch_size: int = count(

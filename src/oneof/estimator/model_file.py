@@ -54,7 +54,7 @@ def read_model(
 
 def _take_rows(model: MethodBase, tensors: dict[str, Tensor]) -> None:
     """Give a model its scaler and the label distributions of the rows that it was fitted on."""
-    shape = (model.n_features_in_,) if model.input_shape_ is None else (model.input_shape_[0], 1, 1)
+    shape = Scaler.shape_for(model.input_shape_ or (model.n_features_in_,))
     mean, std = (_scaler_part(tensors, name, shape) for name in ("mean", "std"))
     if not (std > 0).all():
         raise MisfitError("the tensor 'scaler.std' holds numbers that are not above 0")

@@ -139,7 +139,7 @@ def _classes(header: ModelFacts) -> NDArray[Any]:
 
 
 def _set_inputs(model: MethodBase, header: ModelFacts) -> None:
-    shape, features, names = (header[key] for key in ("input_shape", "n_features_in", "feature_names_in"))
+    shape, features, names = header["input_shape"], header["n_features_in"], header["feature_names_in"]
     if features < 1:
         raise MisfitError(f"n_features_in is {features}, but must be >= 1")
     if shape is not None and (len(shape) != 3 or min(shape) < 1 or math.prod(shape) != features):

@@ -40,11 +40,13 @@ def prepare_trial(
     x, candidates = _training_rows(model, X, y)
     weight = sample_weights(sample_weight, x, float_type(model.precision))
     x_val, sets_val = _validation_rows(model, X_val, y_val)
-    checkpoint = None
+    checkpoint = setup = None
     if model.checkpoint is not None:
         data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
         checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
-    setup = (checkpoint.setup if checkpoint else None) or _set_up(model, x, weight)
+        held_out_count = held_out_rows(model.validation_fraction, len(x))
+        setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
+    setup = setup or _set_up(model, x, weight)
     model.scaler_ = setup.scaler
     held_out = setup.held_out.numpy()
     training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)

@@ -52,6 +52,13 @@ class Learned:
         """Return the label tables and all other tensors that training changes, by name."""
         return {name: value for name, value in self.learned_attributes().items() if isinstance(value, Tensor)}
 
+    def predictor(self) -> dict[str, Tensor]:
+        """Return all tensors by which the method predicts: weights, and tables without a row for each example."""
+        tables = {
+            name: table for name, table in self.tables().items() if table.shape[:1] != (self.training_rows_,)
+        }
+        return self.weights() | tables
+
     def learned(self) -> dict[str, Tensor]:
         """Return all that training changes: weights and label tables, by name."""
         return self.weights() | self.tables()

@@ -1,4 +1,4 @@
-"""Whether a value that was read from a file is of a type: a TypedDict, dict, list, union, literal or plain type."""
+"""Whether a value that was read from a file is of a type: TypedDict, dict, list, union, literal or plain type."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

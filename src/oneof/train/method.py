@@ -45,6 +45,9 @@ class Method(Protocol):
     def weights(self) -> dict[str, Tensor]:
         """Return the weights and running averages of every network, by name."""
 
+    def predictor(self) -> dict[str, Tensor]:
+        """Return the weights, and the tables that have no row for each training row, by name."""
+
     def tables(self) -> dict[str, Tensor]:
         """Return every label table, by name."""
 

@@ -26,8 +26,8 @@ def resolve_device(name: str) -> torch.device:
         device = None
     if device is None or device.type not in ("cpu", "cuda") or (device.type == "cpu" and device.index):
         raise ValueError(
-            f"device is {shown(name)}, but must be 'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only these are "
-            "supported"
+            f"device is {shown(name)}, but must be 'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only these "
+            "are supported"
         )
     if device.type == "cuda" and not 0 <= (device.index or 0) < torch.cuda.device_count():
         raise ValueError(

@@ -61,9 +61,7 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
         trials = [prepare_trial(job, device, deadline) for job in jobs]
         with suppress(Paused):
             train_together(trials)
-        return [
-            _done(job, trial, device) if trial.finished else None for job, trial in zip(jobs, trials, strict=True)
-        ]
+        return [_record(job, trial, device) for job, trial in zip(jobs, trials, strict=True)]
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
@@ -72,6 +70,19 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
         failed = _failed(jobs[0].spec, text, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
+
+
+def _record(job: Job, trial: Trial, device: str) -> Record | None:
+    """Return the record of a run that has ended, None of one that was paused.
+
+    A run that diverged has failed, also where the weights of an earlier epoch could be used: its last epoch is not
+    the one that was asked for.
+    """
+    if trial.diverged is not None:
+        failed = _failed(job.spec, str(trial.diverged), device)
+        failed["reason"], failed["seconds"] = "diverged", round(trial.state.seconds, 3)
+        return failed
+    return _done(job, trial, device) if trial.finished else None
 
 
 def died(spec: Spec, reason: str, device: str) -> FailedRecord:

@@ -1,6 +1,7 @@
 """Which trials are trained at once: alike ones as a stack, others side by side on a GPU, the rest one by one."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +23,9 @@ def train_together(trials: Sequence[Trial]) -> None:
     """Train all trials: alike ones as one stack, others side by side on a GPU, the rest one after the other."""
     groups: dict[Any, list[StartedTrial]] = {}
     devices = {trial.data.weight.device for trial in trials if trial.data.weight.device.type == "cuda"}
-    with torch.random.fork_rng(devices=devices):
+    with ExitStack() as stack, torch.random.fork_rng(devices=devices):
+        for trial in trials:
+            stack.enter_context(trial.checkpoint_in_use())
         for trial in trials:
             torch.manual_seed(seed_for(trial.setup.seed, "noise"))
             started = StartedTrial(trial, TrainingRun(trial), rng_state(trial.data.weight.device))
