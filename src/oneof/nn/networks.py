@@ -34,15 +34,19 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (..., B, K) of x (..., B, *shape)."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+        with self._autocast(x):
             out: Tensor = self.head(self._body(x))
         return out.to(x.dtype)
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the head sees (..., B, F)."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+        with self._autocast(x):
             out = self._body(x)
         return out.to(x.dtype)
+
+    def _autocast(self, x: Tensor) -> torch.autocast:
+        kind = "cpu" if x.is_meta else x.device.type  # of meta tensors there are shapes alone
+        return torch.autocast(kind, torch.bfloat16, enabled=self.bf16)
 
     def _body(self, x: Tensor) -> Tensor:
         if self.compiled and not (isinstance(self.body, LeNetBody | Stages) and self.body.is_fused(x)):

@@ -132,7 +132,14 @@ class Checkpoint:
             for name, tensor in method.predictor().items()
             if f"best.{name}" in saved
         }
-        return State(**progress, best_weights=best)
+        return State(
+            epoch=progress["epoch"],
+            history=progress["history"],
+            best_epoch=progress["best_epoch"],
+            best_score=progress["best_score"],
+            best_weights=best,
+            seconds=progress["seconds"],
+        )
 
     def _restore_cuda(self) -> None:
         state = self._tensors.get("random.cuda")

@@ -7,17 +7,24 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from oneof.train.method import Method
+
 
 class TrainingDiverged(ArithmeticError):  # noqa: N818
     """A training has ended early, since its loss or its weights are no longer finite numbers."""
 
 
-def diverged_error(method: str, epoch: int, epochs: int, lr: float) -> TrainingDiverged:
+def diverged_error(method: Method, epoch: int) -> TrainingDiverged:
     """Return the error of a training that diverged in an epoch, counted from 0."""
+    lr = method.lr
+    others = sorted({group.get("lr", lr) for group in method.parameter_groups()} - {lr})
+    rates = f"lr={lr:g}" + (
+        f" (and {', '.join(f'{rate:g}' for rate in others)} of other networks)" if others else ""
+    )
     return TrainingDiverged(
-        f"{method} diverged in epoch {epoch + 1} of {epochs} with lr={lr:g}: its loss, weights or outputs are not "
-        f"finite any more; lower lr (try {lr / 10:g}), take extreme values out of X, or hold rows out "
-        "(validation_fraction), so that the best weights are kept"
+        f"{type(method).__name__} diverged in epoch {epoch + 1} of {method.epochs} with {rates}: its loss, "
+        f"weights or outputs are not finite any more; lower lr (try {lr / 10:g}), take extreme values out of X, "
+        "or hold rows out (validation_fraction), so that the best weights are kept"
     )
 
 

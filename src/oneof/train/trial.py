@@ -56,9 +56,7 @@ class Trial:
 
     def divergence(self) -> TrainingDiverged:
         """Return the error of a training that diverges in the present epoch, or in the last one."""
-        method = self.method
-        epoch = min(self.state.epoch, method.epochs - 1)
-        return diverged_error(type(method).__name__, epoch, method.epochs, method.lr)
+        return diverged_error(self.method, min(self.state.epoch, self.method.epochs - 1))
 
     def checkpoint_in_use(self) -> AbstractContextManager[None]:
         """Keep other fits from using the checkpoint, if there is one."""

@@ -36,7 +36,7 @@ from oneof.bench.record import (
 )
 from oneof.bench.running.problem import Problem
 from oneof.methods import METHODS
-from oneof.train import Paused, Trial
+from oneof.train import Paused, TrainingDiverged, Trial
 from oneof.train.parallel.grouping import train_together
 from oneof.train.runtime import resolve_device
 
@@ -78,11 +78,16 @@ def _record(job: Job, trial: Trial, device: str) -> Record | None:
     A run that diverged has failed, also where the weights of an earlier epoch could be used: its last epoch is not
     the one that was asked for.
     """
-    if trial.diverged is not None:
-        failed = _failed(job.spec, str(trial.diverged), device)
+    if not trial.finished:
+        return None
+    try:
+        if trial.diverged is not None:
+            raise trial.diverged
+        return _done(job, trial, device)
+    except TrainingDiverged as error:
+        failed = _failed(job.spec, str(error), device)
         failed["reason"], failed["seconds"] = "diverged", round(trial.state.seconds, 3)
         return failed
-    return _done(job, trial, device) if trial.finished else None
 
 
 def died(spec: Spec, reason: str, device: str) -> FailedRecord:
