@@ -255,7 +255,7 @@ def test_other_sections_follow_and_parameters_written_by_hand_stay():
 def test_types_are_written_as_numpydoc_writes_them():
     found = entries(sections(PartialLabelClassifier)["Parameters"])
     for name, text in {
-        "network": "str or callable, ",
+        "network": "str, Module or callable, ",
         "patience": "int or None, ",
         "random_state": "int, RandomState or None, ",
         "checkpoint": "str, PathLike or None, ",

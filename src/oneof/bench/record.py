@@ -129,6 +129,7 @@ class FailedRecord(Circumstances):
     status: Literal["failed"]
     spec: Spec
     error: str
+    reason: NotRequired[Literal["diverged"]]  # where the kind of failure is known
     seconds: NotRequired[float]
 
 

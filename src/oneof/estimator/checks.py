@@ -2,8 +2,15 @@
 
 import warnings
 
+import numpy as np
+import torch
+
 from oneof.estimator.method_base import MethodBase
+from oneof.labels import rows_text
 from oneof.train.rows import Array
+
+_ROOM = 1e-8  # weights are multiplied by losses, and these products are summed
+_LEAST_WEIGHT = 1e-9  # a step divides by the sum of its weights, but by 1e-12 at least
 
 
 def check_warm_up(method: MethodBase) -> None:
@@ -17,6 +24,23 @@ def check_warm_up(method: MethodBase) -> None:
         )
 
 
+def check_weights(weight: Array, dtype: torch.dtype) -> None:
+    """Refuse weights whose sum overflows in training, or which are so small that a step takes them for 0."""
+    largest = torch.finfo(dtype).max * _ROOM
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not total <= largest:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, but must sum to at most {largest:.1g} in "
+            f"{str(dtype).removeprefix('torch.')}; divide the weights by their mean, which changes nothing else"
+        )
+    if 0 < weight.max() < _LEAST_WEIGHT:
+        raise ValueError(
+            f"the largest sample_weight is {weight.max():g}, but must be at least {_LEAST_WEIGHT:g}; divide the "
+            "weights by their mean, which changes nothing else"
+        )
+
+
 def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):
@@ -24,6 +48,16 @@ def check_views(method: MethodBase) -> None:
             f"views is {method.views!r}, but {type(method).__name__} compares several views of each example; set "
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
+        )
+
+
+def check_results(method: MethodBase, results: Array) -> None:
+    """Refuse results that are not numbers: the largest of NaN would be the first class."""
+    bad = np.isnan(results).reshape(len(results), -1).any(1)
+    if bad.any():
+        raise ValueError(
+            f"{type(method).__name__} gives NaN in {rows_text(np.flatnonzero(bad))}: their values or its weights "
+            "are too large; compare X with the rows that it was fitted on, or fit again with a lower lr"
         )
 
 

@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from oneof.estimator.checks import check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
-from oneof.estimator.preparation import candidate_sets, prepare_trial
+from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
+from oneof.estimator.recovery import fail, recover
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
@@ -85,6 +87,9 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         return self.finish(train(self.prepare(X, y, sample_weight, X_val, y_val)))
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_") and bool(self.learned_attributes())
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of every row."""
         best = self.predict_proba(X).argmax(1)
@@ -103,8 +108,10 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Return the mean approximated accuracy; on plain labels this is the accuracy."""
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities))
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return float(np.average(approximated_accuracy(probabilities, candidates), weights=weights))
+        values = approximated_accuracy(probabilities, candidates)
+        if sample_weight is None:
+            return float(np.average(values))
+        return float(np.average(values, weights=sample_weights(sample_weight, probabilities, torch.float64)))
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin."""
@@ -152,10 +159,19 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks)
 
     def finish(self, trial: Trial) -> Self:
-        """Take over what a trial of this model has learned."""
-        trial.restore_best()
+        """Take over what a trial of this model has learned.
+
+        A trial that diverged raises `oneof.train.TrainingDiverged`. Where validation rows have shown which epoch
+        was the best, its weights are taken instead, with a warning.
+        """
+        if trial.diverged is None:
+            trial.restore_best()
+        else:
+            recover(self, trial, trial.diverged)
         with threads(self.thread_count()):
             self.label_distributions_ = self._apply(self.label_posterior, *trial.rows)
+        if np.isnan(self.label_distributions_).any():
+            fail(self, trial.diverged or trial.divergence())
         self.history_ = trial.state.history
         self.transduction_ = self._decide(self.label_distributions_).label
         return self
@@ -165,10 +181,13 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
     def evaluate(self, function: Callable[..., Tensor], X: Any, y: Any = None) -> NDArray[Any]:
         """Apply a function of rows on the device, such as `class_scores`, to all rows of X, in evaluation mode.
 
-        With candidate sets y it is a function of rows and sets, such as `label_posterior`.
+        With candidate sets y it is a function of rows and sets, such as `label_posterior`. Results of NaN are
+        refused.
         """
         x = self._fitted_rows(X)
-        return self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x))]))
+        results = self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x))]))
+        check_results(self, results)
+        return results
 
     def _fitted_rows(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from oneof.augment.views import PIPELINES, is_views
 from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
@@ -19,11 +20,12 @@ def _accepts_views(value: Any) -> bool:
 class CommonSettings:
     """What every method can be told about its networks, its training and where to compute."""
 
-    network: str | Factory = setting(
+    network: str | nn.Module | Factory = setting(
         "auto",
-        f"one of {['auto', *NETWORKS]} or a callable",
-        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. "
-        "A callable ``(input_shape, outputs) -> torch.nn.Module`` makes your own.",
+        f"one of {['auto', *NETWORKS]}, a torch.nn.Module or a callable",
+        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. Of a module of your "
+        "own a copy is trained. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes networks of any "
+        "number of outputs, which some methods need.",
     )
     epochs: int = count(100, doc="Passes over the training rows.")
     batch_size: int = count(
@@ -81,6 +83,7 @@ class CommonSettings:
     )
     threads: int | None = count(
         None,
+        "in [1, 1024]",
         doc="CPU threads; None is 1 for the linear and mlp networks (faster for these), else torch's number.",
         roles=Role.TRACELESS,
     )

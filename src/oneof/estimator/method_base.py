@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from oneof import functional as F
 from oneof.estimator.common_settings import CommonSettings
 from oneof.estimator.fields import Role, hyperparameters, names_with
+from oneof.estimator.own_network import check_own_network
 from oneof.estimator.state import Learned
 from oneof.nn import networks
+from oneof.nn.own import describe_module
 from oneof.train.batch import Batch, Data
 
 
@@ -54,12 +57,20 @@ class MethodBase(CommonSettings, Learned):
     # --- what training asks --------------------------------------------------------------------------------
 
     def new_network(self, data: Data, outputs: int) -> networks.Network:
-        """Make a network of the chosen architecture with so many outputs, on the device of the data."""
-        network = networks.build(self.network, data.shape, outputs, self.precision == "bf16", self.compile)
+        """Make a network of the chosen architecture with so many outputs, on the device of the data.
+
+        Where ``network`` is a module, this is a copy of it, and as soon as there is a ``network_`` a copy with
+        other weights: the module that was given is the one that predicts.
+        """
+        redraw = hasattr(self, "network_")
+        bf16 = self.precision == "bf16"
+        network = networks.build(self.network, data.shape, outputs, bf16, self.compile, redraw)
         network = network.to(data.weight.device, data.dtype)
         # Channels beside each other in memory make convolutions on a GPU several times faster.
         if data.weight.device.type == "cuda" and len(data.shape) == 3:
             network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if not isinstance(self.network, str):
+            check_own_network(network, self.network, data, outputs, type(self).__name__, self.modules())
         return network
 
     def thread_count(self) -> int | None:
@@ -73,9 +84,7 @@ class MethodBase(CommonSettings, Learned):
         traceless = names_with(self, Role.TRACELESS)
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"method": type(self).__name__} | {
-            name: value if isinstance(value, str | int | float | None) else _describe(value)
-            for name, value in settings.items()
-            if name not in traceless
+            name: _describe(value) for name, value in settings.items() if name not in traceless
         }
 
     def stack_settings(self) -> dict[str, Any]:
@@ -91,6 +100,12 @@ class MethodBase(CommonSettings, Learned):
         return {name: value for name, value in vars(self).items() if name not in unread}
 
 
-def _describe(value: Any) -> str:
-    """Name a network factory or a random state."""
+def _describe(value: Any) -> Any:
+    """Return a setting in a form that JSON can hold; a module, a factory or a random state by a name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, nn.Module):
+        return describe_module(value)
     return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"

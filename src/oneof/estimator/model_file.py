@@ -1,115 +1,131 @@
 """Fitted models on disk: one safetensors file with JSON facts; no pickle, no code from the file is run."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import numpy as np
 import torch
+from torch import Tensor, nn
 
-from oneof.estimator.fields import Role, names_with
 from oneof.estimator.method_base import MethodBase
+from oneof.estimator.model_header import MisfitError, check_rows_agree, described_model, facts_of
 from oneof.io import tensors as tensor_file
-from oneof.nn import networks
+from oneof.nn.networks import Factory
 from oneof.train.batch import Data
 from oneof.train.rows import Scaler
+from oneof.train.runtime import float_type, resolve_device
 
 _M = TypeVar("_M", bound=MethodBase)
-_OWN_NETWORK = {"own": True}  # stands for a factory, which a file cannot hold
+_ROUNDING = 1e-3  # by which the sum of a label distribution may differ from 1
 
 
 def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
     """Write a fitted model."""
-    not_saved = names_with(model, Role.NOT_SAVED)
-    parameters = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in not_saved}
-    if not isinstance(model.network, str):
-        parameters["network"] = _OWN_NETWORK
-    names = getattr(model, "feature_names_in_", None)
-    facts = {
-        "method": type(model).__name__,
-        "parameters": parameters,
-        "classes": model.classes_.tolist(),
-        "classes_type": "str" if model.classes_.dtype.kind in "OU" else model.classes_.dtype.str,
-        "input_shape": model.input_shape_,
-        "n_features_in": model.n_features_in_,
-        "feature_names_in": None if names is None else list(names),
-        "training_rows": model.training_rows_,
-        "history": model.history_,
-    }
     tensors = {f"learned.{name}": tensor for name, tensor in model.learned().items()}
     tensors |= {"scaler.mean": model.scaler_.mean, "scaler.std": model.scaler_.std}
     tensors["label_distributions"] = torch.as_tensor(model.label_distributions_)
-    tensor_file.write(path, "model", tensors, facts)
+    tensor_file.write(path, "model", tensors, cast(dict[str, Any], facts_of(model)))
 
 
 def read_model(
     path: str | PathLike[str],
     methods: Mapping[str, type[_M]],
-    network: networks.Factory | None = None,
+    network: nn.Module | Factory | None = None,
     device: str = "auto",
 ) -> _M:
     """Read a model that `save_model` wrote; ``methods`` are the classes that it may be of, by their names.
 
     The other parameters are those of `oneof.load_model`.
     """
+    resolve_device(device)
     tensors, facts = tensor_file.read(path, "model")
     try:
-        model = _empty_model(facts, methods, network)
+        model = described_model(facts, methods, network)
         model.device = device
-        model.scaler_ = Scaler(tensors.pop("scaler.mean"), tensors.pop("scaler.std"))
-        model.label_distributions_ = tensors.pop("label_distributions").numpy()
-        model.start(_placeholder(model))
-        learned = model.learned()
-        if {f"learned.{name}" for name in learned} != tensors.keys():
-            raise KeyError("the networks differ")
-        for name, tensor in learned.items():
-            tensor.copy_(tensors[f"learned.{name}"])
-    except (KeyError, TypeError, RuntimeError) as error:
+        _take_rows(model, tensors)
+        _take_learned(model, tensors)
+    except MisfitError as error:
         raise ValueError(
-            f"{str(path)!r} does not hold what its header promises ({error}); save it again"
+            f"{str(path)!r} does not hold what its header promises ({error}); use an undamaged copy, or fit and "
+            "save the model again"
         ) from None
-    model.transduction_ = model.classes_[model.label_distributions_.argmax(1)]
     return model
 
 
-def _empty_model(
-    facts: dict[str, Any],
-    methods: Mapping[str, type[_M]],
-    network: networks.Factory | None,
-) -> _M:
-    """Make the estimator with all that the header tells."""
-    name = facts["method"]
-    if name not in methods:
-        raise ValueError(
-            f"the file holds a {name!r}, which is none of the methods {sorted(methods)}; if it is your own, pass "
-            f'its class: load_model(path, methods={{"{name}": {name}}})'
+def _take_rows(model: MethodBase, tensors: dict[str, Tensor]) -> None:
+    """Give a model its scaler and the label distributions of the rows that it was fitted on."""
+    shape = Scaler.shape_for(model.input_shape_ or (model.n_features_in_,))
+    mean, std = (_scaler_part(tensors, name, shape) for name in ("mean", "std"))
+    if not (std > 0).all():
+        raise MisfitError("the tensor 'scaler.std' holds numbers that are not above 0")
+    model.scaler_ = Scaler(mean, std)
+
+    distributions = tensors.pop("label_distributions", torch.empty(0))
+    if distributions.dim() != 2 or distributions.shape[1] != len(model.classes_):
+        raise MisfitError(
+            f"label_distributions has shape {tuple(distributions.shape)}, but there are {len(model.classes_)} "
+            "classes"
         )
-    parameters = facts["parameters"]
-    if parameters["network"] == _OWN_NETWORK:
-        if network is None:
-            raise ValueError(
-                "the model has a network of your own: pass its factory, load_model(path, network=...)"
-            )
-        parameters["network"] = network
-    model = methods[name](**parameters)
-    kind = facts["classes_type"]
-    model.classes_ = np.array(facts["classes"], dtype=None if kind == "str" else np.dtype(kind))
-    model.input_shape_ = None if facts["input_shape"] is None else tuple(facts["input_shape"])
-    model.n_features_in_ = facts["n_features_in"]
-    if facts["feature_names_in"] is not None:
-        model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
-    model.training_rows_, model.history_ = facts["training_rows"], facts["history"]
-    return model
+    check_rows_agree(model, len(distributions))
+    if not (distributions >= 0).all() or not ((distributions.sum(1) - 1).abs() <= _ROUNDING).all():
+        raise MisfitError("label_distributions holds rows that are no distributions")
+    model.label_distributions_ = distributions.numpy()
+    model.transduction_ = model.classes_[model.label_distributions_.argmax(1)]
 
 
-def _placeholder(model: MethodBase) -> Data:
+def _scaler_part(tensors: dict[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
+    part = tensors.pop(f"scaler.{name}", None)
+    if part is None or tuple(part.shape) != shape or part.dtype != torch.float64:
+        raise MisfitError(f"there is no tensor 'scaler.{name}' of float64 and shape {shape}")
+    if not tensor_file.is_finite(part):
+        raise MisfitError(f"the tensor 'scaler.{name}' holds NaN or infinity")
+    return part
+
+
+def _take_learned(model: MethodBase, tensors: dict[str, Tensor]) -> None:
+    """Make the networks and tables of a model and fill them with what was learned."""
+    if isinstance(model.network, str):
+        _check_shapes(model, tensors)
+    try:
+        with torch.random.fork_rng(devices=[]):  # weights are drawn, and overwritten
+            places = _started(model, "cpu")
+    except (RuntimeError, TypeError, ValueError, MemoryError) as error:
+        raise MisfitError((str(error).splitlines() or [type(error).__name__])[0]) from error
+    _check_learned(model, tensors, places)
+    for name, tensor in places.items():
+        tensor.copy_(tensors[name])
+
+
+def _check_shapes(model: MethodBase, tensors: dict[str, Tensor]) -> None:
+    """Compare shapes alone, which take no memory: a header that lies may ask for more than there is."""
+    try:
+        with torch.device("meta"):
+            places = _started(model, "meta")
+    except Exception:
+        return  # a method of the user's own may need numbers; any other error comes again with them
+    _check_learned(model, tensors, places)
+
+
+def _started(model: MethodBase, device: str) -> dict[str, Tensor]:
+    model.forget()
+    model.start(_placeholder(model, device))
+    return {f"learned.{name}": tensor for name, tensor in model.learned().items()}
+
+
+def _check_learned(model: MethodBase, tensors: dict[str, Tensor], places: dict[str, Tensor]) -> None:
+    # Tables may hold minus infinity, the logarithm of a weight of 0.
+    finite = {f"learned.{name}" for name in model.weights()}
+    for wrong in tensor_file.tensor_misfits(tensors, places, finite):
+        raise MisfitError(wrong)
+
+
+def _placeholder(model: MethodBase, device: str) -> Data:
     """Rows of the right shape that take no memory, to make networks and tables that are then filled."""
     rows, shape = model.training_rows_, model.input_shape_ or (model.n_features_in_,)
-    dtype = torch.float64 if model.precision == "fp64" else torch.float32
+    dtype = float_type(model.precision)
     return Data(
-        torch.zeros((), dtype=dtype).expand(rows, *shape),
-        torch.ones((), dtype=torch.bool).expand(rows, len(model.classes_)),
-        torch.zeros((), dtype=dtype).expand(rows),
+        torch.zeros((), dtype=dtype, device=device).expand(rows, *shape),
+        torch.ones((), dtype=torch.bool, device=device).expand(rows, len(model.classes_)),
+        torch.zeros((), dtype=dtype, device=device).expand(rows),
         model.scaler_,
     )

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_views, check_warm_up
+from oneof.estimator.checks import check_pixels, check_views, check_warm_up, check_weights
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
+from oneof.io.tensors import is_finite
 from oneof.labels import check_learnable, check_same_rows, encode
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint, fingerprint
@@ -37,13 +38,15 @@ def prepare_trial(
     check_warm_up(model)
     check_views(model)
     x, candidates = _training_rows(model, X, y)
-    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    weight = sample_weights(sample_weight, x, float_type(model.precision))
     x_val, sets_val = _validation_rows(model, X_val, y_val)
-    checkpoint = None
+    checkpoint = setup = None
     if model.checkpoint is not None:
         data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
         checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
-    setup = (checkpoint.setup if checkpoint else None) or _set_up(model, x, weight)
+        held_out_count = held_out_rows(model.validation_fraction, len(x))
+        setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
+    setup = setup or _set_up(model, x, weight)
     model.scaler_ = setup.scaler
     held_out = setup.held_out.numpy()
     training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)
@@ -74,6 +77,18 @@ def candidate_sets(model: MethodBase, y: Any, rows: int) -> Array:
         ) from None
     check_same_rows(rows, len(candidates))
     return candidates
+
+
+def sample_weights(sample_weight: ArrayLike | None, x: Array, dtype: torch.dtype) -> Array:
+    """Return the weight of every row; refuse weights that cannot be computed with in a floating type."""
+    weight: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    check_weights(weight, dtype)
+    return weight
+
+
+def held_out_rows(fraction: float, rows: int) -> int:
+    """Return how many of all rows are held out for validation."""
+    return max(1, round(fraction * rows)) if fraction > 0 else 0
 
 
 def _training_rows(model: MethodBase, X: Any, y: Any) -> tuple[Array, Array]:
@@ -108,18 +123,25 @@ def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
     """Draw the seed and the held-out rows, and learn the scaler from the others."""
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     held_out = np.zeros(0, dtype=np.int64)
-    if model.validation_fraction > 0:
-        size = max(1, round(model.validation_fraction * len(x)))
-        if size > len(x) - 2:
-            raise ValueError(
-                f"validation_fraction is {model.validation_fraction}, which leaves {len(x) - size} of {len(x)} "
-                "rows for training, but at least 2 are needed; lower it"
-            )
+    size = held_out_rows(model.validation_fraction, len(x))
+    if size > len(x) - 2:
+        raise ValueError(
+            f"validation_fraction is {model.validation_fraction}, which leaves {len(x) - size} of {len(x)} "
+            "rows for training, but at least 2 are needed; lower it"
+        )
+    if size:
         held_out = np.sort(np.random.default_rng(seed_for(seed, "split")).permutation(len(x))[:size])
     training = np.delete(np.arange(len(x)), held_out)
     if not weight[training].sum() > 0:
         raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
-    return Setup(seed, torch.as_tensor(held_out), Scaler.fit(x, training, weight[training]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = Scaler.fit(x, training, weight[training])
+    if not (is_finite(scaler.mean) and is_finite(scaler.std)):
+        raise ValueError(
+            f"X holds values as large as {np.abs(x).max():g}, whose standard deviation is not finite; divide its "
+            "features by their largest values"
+        )
+    return Setup(seed, torch.as_tensor(held_out), scaler)
 
 
 def _put_on_device(

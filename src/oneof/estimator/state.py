@@ -10,7 +10,10 @@ from oneof.train.rows import Scaler
 
 
 class Learned:
-    """Finds every tensor and module among the attributes, so that no method has to list its own."""
+    """Finds every tensor and module among the attributes, so that no method has to list its own.
+
+    Parameters of the constructor are none of them, whatever their type: they are the user's.
+    """
 
     # What a fit sets, apart from the networks and tables of its method.
     classes_: NDArray[Any]
@@ -23,26 +26,46 @@ class Learned:
     label_distributions_: NDArray[Any]
     transduction_: NDArray[Any]
 
+    def learned_attributes(self) -> dict[str, Tensor | nn.Module]:
+        """Return the networks and tables that `start` made, by name."""
+        parameters = getattr(type(self), "__dataclass_fields__", {})
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor | nn.Module) and name not in parameters
+        }
+
     def modules(self) -> list[nn.Module]:
         """Return every network that `start` made."""
-        return [value for value in vars(self).values() if isinstance(value, nn.Module)]
+        return [value for value in self.learned_attributes().values() if isinstance(value, nn.Module)]
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights and running averages of every network, by name; they share memory with it."""
         return {
             f"{name}.{key}": tensor
-            for name, module in vars(self).items()
+            for name, module in self.learned_attributes().items()
             if isinstance(module, nn.Module)
             for key, tensor in module.state_dict().items()
         }
 
+    def tables(self) -> dict[str, Tensor]:
+        """Return the label tables and all other tensors that training changes, by name."""
+        return {name: value for name, value in self.learned_attributes().items() if isinstance(value, Tensor)}
+
+    def predictor(self) -> dict[str, Tensor]:
+        """Return all tensors by which the method predicts: weights, and tables without a row for each example."""
+        tables = {
+            name: table for name, table in self.tables().items() if table.shape[:1] != (self.training_rows_,)
+        }
+        return self.weights() | tables
+
     def learned(self) -> dict[str, Tensor]:
         """Return all that training changes: weights and label tables, by name."""
-        return self.weights() | {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
+        return self.weights() | self.tables()
 
     def forget(self) -> None:
         """Drop every network and table, so that nothing of an earlier fit is taken for part of the next."""
-        for name in [name for name, value in vars(self).items() if isinstance(value, Tensor | nn.Module)]:
+        for name in self.learned_attributes():
             delattr(self, name)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -5,7 +5,10 @@ from itertools import combinations
 from typing import Any
 
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.train.divergence import TrainingDiverged
 from oneof.train.parallel.grouping import train_together
+
+_SHOWN = 10  # models that an error names
 
 
 def fit_together(
@@ -27,11 +30,29 @@ def fit_together(
     -------
     list of PartialLabelClassifier
         The models, each fitted as if alone.
+
+    Raises
+    ------
+    oneof.train.TrainingDiverged
+        When trainings diverged; it names these models, and all others are fitted.
     """
     _check_models(models, arguments)
     trials = [model.prepare(**given) for model, given in zip(models, arguments, strict=True)]
     train_together(trials)
-    return [model.finish(trial) for model, trial in zip(models, trials, strict=True)]
+    diverged: dict[int, TrainingDiverged] = {}
+    for i, (model, trial) in enumerate(zip(models, trials, strict=True)):
+        try:
+            model.finish(trial)
+        except TrainingDiverged as error:
+            diverged[i] = error
+    if diverged:
+        names = [f"models[{i}]" for i in diverged]
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        raise TrainingDiverged(
+            f"{len(diverged)} of {len(models)} models diverged ({shown}) and the others are fitted; the first: "
+            f"{next(iter(diverged.values()))}"
+        )
+    return list(models)
 
 
 def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]) -> None:

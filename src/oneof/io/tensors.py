@@ -2,14 +2,17 @@
 
 import json
 import os
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from oneof.io.files import replacing
+from oneof.io.schema import shown
 
 FORMAT_VERSION = 1
 
@@ -39,13 +42,44 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
     try:
         facts = json.loads(header["oneof"])
         found, version = facts["kind"], facts["version"]
-    except (KeyError, TypeError, ValueError):
+        if not isinstance(found, str) or not isinstance(version, int) or isinstance(version, bool):
+            raise TypeError
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
     if found != kind:
-        raise ValueError(f"{str(path)!r} holds a {found}, but a {kind} was expected")
+        raise ValueError(f"{str(path)!r} holds a {shown(found)[1:-1]}, but a {kind} was expected")
     if version > FORMAT_VERSION:
         raise ValueError(
             f"{str(path)!r} has format {version}, newer than format {FORMAT_VERSION} that this oneof reads; "
             "upgrade oneof"
         )
     return tensors, facts
+
+
+def tensor_misfits(
+    tensors: Mapping[str, Tensor], places: Mapping[str, Tensor], finite: Collection[str]
+) -> Iterator[str]:
+    """Say what keeps tensors that were read from taking the places of others, by name.
+
+    Each must be there, with the same shape and type, without NaN; those that are named in ``finite`` also without
+    infinity.
+    """
+    for name in sorted(places.keys() - tensors.keys()):
+        yield f"there is no tensor {name!r}"
+    for name in sorted(tensors.keys() - places.keys()):
+        yield f"the tensor {shown(name)} has no place"
+    for name in sorted(tensors.keys() & places.keys()):
+        tensor, place = tensors[name], places[name]
+        if (tensor.shape, tensor.dtype) != (place.shape, place.dtype):
+            yield f"the tensor {name!r} is {_form(tensor)}, but must be {_form(place)}"
+        elif tensor.isnan().any() or (name in finite and not is_finite(tensor)):
+            yield f"the tensor {name!r} holds NaN or infinity"
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Tell whether no value is NaN or infinite."""
+    return bool(torch.isfinite(tensor).all())
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"

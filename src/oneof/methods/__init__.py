@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from os import PathLike
 
+from torch import nn
+
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.model_file import read_model
 from oneof.methods.cavl import CAVL
@@ -48,7 +50,7 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
 
 def load_model(
     path: str | PathLike[str],
-    network: Factory | None = None,
+    network: nn.Module | Factory | None = None,
     device: str = "auto",
     methods: Mapping[str, type[PartialLabelClassifier]] | None = None,
 ) -> PartialLabelClassifier:
@@ -58,8 +60,8 @@ def load_model(
     ----------
     path : path
         The model file.
-    network : callable, optional
-        The factory of your own network, when the model was fitted with one: a file holds no code.
+    network : module or callable, optional
+        Your own network or its factory, when the model was fitted with one: a file holds no code.
     device : str, default="auto"
         Where the model shall predict.
     methods : dict, optional

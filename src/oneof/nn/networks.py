@@ -1,6 +1,7 @@
 """Networks: a body that turns inputs into features, and a linear head that turns features into outputs.
 
-``NETWORKS`` maps a name to a factory; any callable ``(input_shape, outputs) -> nn.Module`` serves as well.
+``NETWORKS`` maps a name to a factory; any callable ``(input_shape, outputs) -> nn.Module`` serves as well, and so
+does a module, of which copies are made.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from oneof.nn.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
+from oneof.nn.own import copy_module, redrawn_copy
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -32,15 +34,19 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (..., B, K) of x (..., B, *shape)."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+        with self._autocast(x):
             out: Tensor = self.head(self._body(x))
         return out.to(x.dtype)
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the head sees (..., B, F)."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+        with self._autocast(x):
             out = self._body(x)
         return out.to(x.dtype)
+
+    def _autocast(self, x: Tensor) -> torch.autocast:
+        kind = "cpu" if x.is_meta else x.device.type  # of meta tensors there are shapes alone
+        return torch.autocast(kind, torch.bfloat16, enabled=self.bf16)
 
     def _body(self, x: Tensor) -> Tensor:
         if self.compiled and not (isinstance(self.body, LeNetBody | Stages) and self.body.is_fused(x)):
@@ -156,26 +162,45 @@ NETWORKS: dict[str, Factory] = {
 
 
 def build(
-    network: str | Factory, shape: Shape, outputs: int, bf16: bool = False, compiled: bool = False
+    network: str | nn.Module | Factory,
+    shape: Shape,
+    outputs: int,
+    bf16: bool = False,
+    compiled: bool = False,
+    redraw: bool = False,
 ) -> Network:
-    """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp."""
-    if network == "auto":
-        network = "lenet" if len(shape) == 3 else "mlp"
-    factory = NETWORKS.get(network) if isinstance(network, str) else network
-    if not callable(factory):
+    """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp.
+
+    Of a module it is a copy; with ``redraw`` a copy with other weights.
+    """
+    if isinstance(network, nn.Module):
+        module = redrawn_copy(network) if redraw else copy_module(network)
+    else:
+        module = _factory(network, shape)(shape, outputs)
+    if not isinstance(module, nn.Module):
         raise ValueError(
-            f"network is {network!r} but must be one of {['auto', *NETWORKS]} or a callable "
-            "(input_shape, outputs) -> torch.nn.Module"
+            f"the factory of the network returned a {type(module).__name__}, but must return a torch.nn.Module"
         )
-    module = factory(shape, outputs)
     if not isinstance(module, Network):
         module = Network(module, nn.Identity())
     module.bf16, module.compiled = bf16, compiled
     return module
 
 
-def is_small(network: str | Factory, shape: Shape) -> bool:
-    """Tell whether one thread is faster than several: true of networks without convolutions."""
+def _factory(network: str | Factory, shape: Shape) -> Factory:
+    if network == "auto":
+        network = "lenet" if len(shape) == 3 else "mlp"
+    factory = NETWORKS.get(network) if isinstance(network, str) else network
+    if not callable(factory):
+        raise ValueError(
+            f"network is {network!r} but must be one of {['auto', *NETWORKS]}, a torch.nn.Module or a callable "
+            "(input_shape, outputs) -> torch.nn.Module"
+        )
+    return factory
+
+
+def is_small(network: str | nn.Module | Factory, shape: Shape) -> bool:
+    """Tell whether one thread is faster than several: true of named networks without convolutions."""
     return network in ("linear", "mlp", "mlp5") or (network == "auto" and len(shape) != 3)
 
 

@@ -7,8 +7,9 @@ A trial is prepared by an estimator, trained here, and finished by the estimator
 """
 
 from oneof.train.batch import Batch, Data
+from oneof.train.divergence import TrainingDiverged
 from oneof.train.parallel.grouping import train_together
 from oneof.train.trainer import train
 from oneof.train.trial import Paused, Trial
 
-__all__ = ["Batch", "Data", "Paused", "Trial", "train", "train_together"]
+__all__ = ["Batch", "Data", "Paused", "TrainingDiverged", "Trial", "train", "train_together"]

@@ -1,12 +1,13 @@
 """Checkpoints: everything a training needs to go on after a kill as if nothing had happened."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,12 +15,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof.io import tensors as tensor_file
+from oneof.io.files import in_use
+from oneof.io.schema import misfits, shown
+from oneof.train.checkpoint_schema import (
+    CheckpointFacts,
+    buffer_name,
+    generator_misfits,
+    parameters,
+    setup_misfits,
+    state_misfits,
+    tensor_places,
+)
 from oneof.train.method import Method
 from oneof.train.rows import Scaler
 from oneof.train.trial_state import Setup, State
 
 SECONDS_BETWEEN_SAVES = 30.0
 _HASHED_AT_ONCE = 4096  # rows
+_MOST_CHANGES = 5  # that a message lists
+_KNOWN_ELSEWHERE = ("held_out", "scaler.mean", "scaler.std", "random.cuda")  # not what `restore` looks at
 
 
 class Checkpoint:
@@ -28,62 +42,113 @@ class Checkpoint:
     def __init__(self, path: str | PathLike[str], parameters: dict[str, Any], data: str) -> None:
         self.path, self.parameters, self.data = Path(path), parameters, data
         self._tensors: dict[str, Tensor] = {}
-        self._facts: dict[str, Any] = {}
+        self._facts: CheckpointFacts | None = None
         self._saved_at = time.monotonic()
-        if self.path.exists():
-            self._tensors, self._facts = tensor_file.read(self.path, "checkpoint")
-            self._check()
+        self._read_version = _version(self.path)
+        if self._read_version is not None:
+            self._tensors, facts = tensor_file.read(self.path, "checkpoint")
+            self._refuse(misfits(facts, CheckpointFacts))
+            self._facts = cast(CheckpointFacts, facts)
+            self._check(self._facts)
 
-    def _check(self) -> None:
+    def _check(self, facts: CheckpointFacts) -> None:
         """Refuse to continue a fit that was not this one."""
-        before, now = self._facts["parameters"], self.parameters
+        before, now = facts["parameters"], self.parameters
         changes = [
-            f"{key} was {before.get(key)!r} and is {now.get(key)!r}"
+            f"{shown(key)[1:-1]} was {shown(before.get(key))} and is {shown(now.get(key))}"
             for key in sorted(before.keys() | now.keys())
             if before.get(key) != now.get(key)
         ]
         if changes:
             raise ValueError(
                 f"the checkpoint {str(self.path)!r} belongs to a fit with other parameters "
-                f"({'; '.join(changes)}); set them back, or name another checkpoint file"
+                f"({'; '.join(changes[:_MOST_CHANGES])}); set them back, or name another checkpoint file"
             )
-        if self._facts["data"] != self.data:
+        if facts["data"] != self.data:
             raise ValueError(
                 f"the checkpoint {str(self.path)!r} belongs to a fit on other data; pass the same X, y, weights "
                 "and validation rows, or name another checkpoint file"
             )
 
-    @property
-    def setup(self) -> Setup | None:
-        """The seed, the held-out rows and the scaler that the fit was begun with."""
-        if not self._facts:
+    def _refuse(self, wrong: Iterable[str]) -> None:
+        """Raise the first thing that is wrong with the file, if there is any."""
+        for what in wrong:
+            raise ValueError(
+                f"the checkpoint {str(self.path)!r} is damaged ({what}); delete it to begin anew, or name another "
+                "checkpoint file"
+            )
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep other fits from using the file inside the block."""
+        refusal = (
+            f"the checkpoint {str(self.path)!r} is in use by another fit; wait for its end, or name another "
+            "checkpoint file"
+        )
+        with in_use(self.path, refusal):
+            if _version(self.path) != self._read_version:
+                raise ValueError(
+                    f"the checkpoint {str(self.path)!r} was written since this fit was prepared; prepare it again"
+                )
+            yield
+
+    def setup(self, rows: int, held_out: int, shape: tuple[int, ...]) -> Setup | None:
+        """Return the seed, the held-out rows and the scaler that the fit was begun with; None without a file.
+
+        There are so many rows, and so many of them are held out; ``shape`` is that of the scaler's tensors.
+        """
+        if self._facts is None:
             return None
-        scaler = Scaler(self._tensors["scaler.mean"], self._tensors["scaler.std"])
-        return Setup(self._facts["seed"], self._tensors["held_out"], scaler)
+        places = {name: torch.empty(shape, dtype=torch.float64) for name in ("scaler.mean", "scaler.std")}
+        places["held_out"] = torch.empty(held_out, dtype=torch.int64)
+        found = {name: self._tensors[name] for name in places if name in self._tensors}
+        self._refuse(tensor_file.tensor_misfits(found, places, finite=places))
+        setup = Setup(self._facts["seed"], found["held_out"], Scaler(found["scaler.mean"], found["scaler.std"]))
+        self._refuse(setup_misfits(setup, rows))
+        return setup
 
     def restore(self, method: Method, optimizer: torch.optim.Optimizer, order: torch.Generator) -> State | None:
         """Put the saved training back in its place; None when there is none."""
-        if not self._facts:
+        if self._facts is None:
             return None
+        progress, saved = self._facts["state"], self._tensors
+        self._refuse(state_misfits(progress, method.epochs))
+        places = tensor_places(method, optimizer, with_best=progress["best_epoch"] >= 0)
+        places |= {"random.order": order.get_state(), "random.cpu": torch.get_rng_state()}
+        found = {name: tensor for name, tensor in saved.items() if name not in _KNOWN_ELSEWHERE}
+        tables = {f"{part}.{name}" for part in ("learned", "best") for name in method.tables()}
+        self._refuse(tensor_file.tensor_misfits(found, places, places.keys() - tables))
+        self._refuse(generator_misfits({name: saved[name] for name in ("random.order", "random.cpu")}))
+
         for name, tensor in method.learned().items():
-            tensor.copy_(self._tensors[f"learned.{name}"])
-        for i, parameter in enumerate(_parameters(optimizer)):
-            prefix = f"optimizer.{i}."
-            optimizer.state[parameter] = {
-                name.removeprefix(prefix): tensor.to(parameter.device)
-                for name, tensor in self._tensors.items()
-                if name.startswith(prefix)
-            }
-        order.set_state(self._tensors["random.order"])
-        torch.set_rng_state(self._tensors["random.cpu"])
-        if "random.cuda" in self._tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(self._tensors["random.cuda"])
+            tensor.copy_(saved[f"learned.{name}"])
+        for i, parameter in enumerate(parameters(optimizer) if method.momentum else []):
+            optimizer.state[parameter] = {"momentum_buffer": saved[buffer_name(i)].to(parameter.device)}
+        order.set_state(saved["random.order"])
+        torch.set_rng_state(saved["random.cpu"])
+        self._restore_cuda()
         best = {
-            name: self._tensors[f"best.{name}"].to(tensor.device)
-            for name, tensor in method.weights().items()
-            if f"best.{name}" in self._tensors
+            name: saved[f"best.{name}"].to(tensor.device)
+            for name, tensor in method.predictor().items()
+            if f"best.{name}" in saved
         }
-        return State(**self._facts["state"], best_weights=best)
+        return State(
+            epoch=progress["epoch"],
+            history=progress["history"],
+            best_epoch=progress["best_epoch"],
+            best_score=progress["best_score"],
+            best_weights=best,
+            seconds=progress["seconds"],
+        )
+
+    def _restore_cuda(self) -> None:
+        state = self._tensors.get("random.cuda")
+        if state is None or not torch.cuda.is_available():
+            return
+        try:
+            torch.cuda.set_rng_state(state)
+        except (RuntimeError, TypeError):
+            self._refuse(["the tensor 'random.cuda' is no state of a random generator"])
 
     def due(self) -> bool:
         """Tell whether it is time to write again: at most every 30 seconds."""
@@ -100,10 +165,10 @@ class Checkpoint:
         """Write everything."""
         tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}
-        for i, parameter in enumerate(_parameters(optimizer)):
-            for name, value in optimizer.state[parameter].items():
-                if isinstance(value, Tensor):
-                    tensors[f"optimizer.{i}.{name}"] = value
+        for i, parameter in enumerate(parameters(optimizer) if method.momentum else []):
+            # No momentum yet, in a network that no loss has reached, is the same as a momentum of 0.
+            buffer = optimizer.state[parameter].get("momentum_buffer")
+            tensors[buffer_name(i)] = torch.zeros_like(parameter) if buffer is None else buffer
         tensors |= {"random.order": order.get_state(), "random.cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             tensors["random.cuda"] = torch.cuda.get_rng_state()
@@ -118,6 +183,15 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
 
+def _version(path: Path) -> tuple[int, ...] | None:
+    """Tell versions of a file apart, None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def fingerprint(*arrays: NDArray[Any] | None) -> str:
     """Tell data sets apart: the hash of the shapes, types and bytes of their arrays."""
     digest = sha256()
@@ -129,8 +203,3 @@ def fingerprint(*arrays: NDArray[Any] | None) -> str:
         for begin in range(0, len(array), _HASHED_AT_ONCE):  # an array on disk is never whole in memory
             digest.update(np.ascontiguousarray(array[begin : begin + _HASHED_AT_ONCE]).data)
     return digest.hexdigest()
-
-
-def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
-    for group in optimizer.param_groups:
-        yield from group["params"]

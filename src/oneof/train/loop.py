@@ -11,6 +11,7 @@ from torch import Tensor
 from oneof.acceleration import faster
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.divergence import finite_losses, weights_finite
 from oneof.train.evaluation import class_probabilities
 from oneof.train.runtime import seed_for
 from oneof.train.trial import Paused, Trial
@@ -52,10 +53,13 @@ class TrainingRun:
         return make_batch(self.data, index, self.of_epoch, self.method.views, self.method.flips)
 
     def run_epoch(self) -> list[float]:
-        """Pass over the rows once, in random order; return the mean loss of each trial, read back once."""
+        """Pass over the rows once, in random order; return the mean loss of each trial, read back once.
+
+        It is NaN where weights are no longer finite.
+        """
         order, total = self.begin_epoch()
         self.run_steps(order, total)
-        return (total / order.shape[-2]).reshape(-1).tolist()
+        return finite_losses(total / order.shape[-2], self.weights_finite())
 
     def begin_epoch(self) -> tuple[Tensor, Tensor]:
         """Return the rows (..., steps, B) of every step and a place (...) to add the losses up."""
@@ -93,12 +97,16 @@ class TrainingRun:
         """The present epoch, which all trials share."""
         return self.trials[0].state.epoch
 
-    def weights(self, trial: Trial) -> dict[str, Tensor]:
-        """Return the weights of one trial, by name."""
-        return self.method.weights()
+    def weights_finite(self) -> Tensor:
+        """Tell of each trial whether all its weights are finite (...), without reading back."""
+        return weights_finite(self.method.weights().values())
 
-    def measure(self) -> list[dict[str, float]]:
-        """Evaluate the watched rows; return the score and the metrics of each trial."""
+    def predictor(self, trial: Trial) -> dict[str, Tensor]:
+        """Return all tensors by which one trial predicts, by name."""
+        return self.method.predictor()
+
+    def measure(self) -> list[dict[str, float] | None]:
+        """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
         (trial,) = self.trials
         if trial.watched is None:
             return [{}]
@@ -129,11 +137,13 @@ def run_epochs(run: TrainingRun) -> None:
 def _run_epoch(run: TrainingRun) -> None:
     """Train for an epoch, measure and note it, save, and release finished trials."""
     begun = time.perf_counter()
-    losses = run.run_epoch()
-    measured = run.measure()
-    seconds = (time.perf_counter() - begun) / len(run.trials)
-    for trial, loss, numbers in zip(run.trials, losses, measured, strict=True):
-        trial.end_epoch(loss, numbers, run.weights, seconds)
+    losses = dict(zip(run.trials, run.run_epoch(), strict=True))
+    _release_diverged(run, [trial for trial, loss in losses.items() if not math.isfinite(loss)])
+    measured = dict(zip(run.trials, run.measure(), strict=True)) if run.trials else {}
+    seconds = (time.perf_counter() - begun) / len(losses)
+    _release_diverged(run, [trial for trial, numbers in measured.items() if numbers is None])
+    for trial in run.trials:
+        trial.end_epoch(losses[trial], measured[trial] or {}, run.predictor, seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in run.trials)
     # All at the same epoch, so that they can go on together.
     due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due() for trial in run.trials)
@@ -145,6 +155,13 @@ def _run_epoch(run: TrainingRun) -> None:
     run.release([trial for trial in run.trials if trial.finished])
     if pausing and run.trials:
         raise Paused(run.trials[0].state.epoch)
+
+
+def _release_diverged(run: TrainingRun, diverged: list[Trial]) -> None:
+    """Go on without trials whose numbers are no longer finite; nothing of the present epoch is kept."""
+    for trial in diverged:
+        trial.diverged = trial.divergence()
+    run.release(diverged)
 
 
 def losses_of(step: Tensor | Iterable[Tensor]) -> Iterable[Tensor]:

@@ -11,7 +11,7 @@ from oneof.train.batch import Batch, Data
 class Method(Protocol):
     """A method that has been started: its networks and tables exist. `PartialLabelClassifier` is one."""
 
-    network: str | Callable[..., nn.Module]
+    network: str | nn.Module | Callable[..., nn.Module]
     epochs: int
     batch_size: int
     lr: float
@@ -36,11 +36,20 @@ class Method(Protocol):
     def class_scores(self, x: Tensor) -> Tensor:
         """Return scores (..., B, K) whose softmax is the predicted distribution."""
 
+    def learned_attributes(self) -> Mapping[str, Tensor | nn.Module]:
+        """Return every network and table, by the name of its attribute."""
+
     def modules(self) -> list[nn.Module]:
         """Return every network."""
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights and running averages of every network, by name."""
+
+    def predictor(self) -> dict[str, Tensor]:
+        """Return the weights, and the tables that have no row for each training row, by name."""
+
+    def tables(self) -> dict[str, Tensor]:
+        """Return every label table, by name."""
 
     def learned(self) -> dict[str, Tensor]:
         """Return all that training changes: weights and label tables, by name."""

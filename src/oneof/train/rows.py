@@ -42,6 +42,11 @@ class Scaler:
         constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
         return cls(torch.as_tensor(mean), torch.as_tensor(np.where(constant, 1.0, std)))
 
+    @staticmethod
+    def shape_for(row: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of mean and std for rows of a shape."""
+        return row if len(row) == 1 else (row[0], 1, 1)
+
     def to(self, device: torch.device, dtype: torch.dtype) -> "Scaler":
         """Return the scaler where rows are loaded, so that no batch has to fetch it."""
         return Scaler(self.mean.to(device, dtype), self.std.to(device, dtype))

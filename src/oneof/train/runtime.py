@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from oneof.io.schema import shown
 from oneof.train.rows import Array
 
 _T = TypeVar("_T")
@@ -22,8 +23,13 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError):
-        raise ValueError(f"device is {name!r}, but must be 'auto', 'cpu', 'cuda' or 'cuda:1'") from None
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        device = None
+    if device is None or device.type not in ("cpu", "cuda") or (device.type == "cpu" and device.index):
+        raise ValueError(
+            f"device is {shown(name)}, but must be 'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only these "
+            "are supported"
+        )
+    if device.type == "cuda" and not 0 <= (device.index or 0) < torch.cuda.device_count():
         raise ValueError(
             f"device is {name!r}, but torch sees {torch.cuda.device_count()} GPUs here; use 'cpu' or 'auto'"
         )

@@ -13,11 +13,13 @@ def train(trial: Trial) -> Trial:
     """Train a prepared trial for all its epochs, or until its score stops rising, and return it.
 
     With validation rows the weights of the best epoch are kept. A checkpoint that exists is continued. When
-    ``pause`` says so after an epoch, the checkpoint is written and `Paused` raised.
+    ``pause`` says so after an epoch, the checkpoint is written and `Paused` raised. A training that diverges ends,
+    and ``trial.diverged`` is the error that `finish` raises.
     """
     method, device = trial.method, trial.data.weight.device
     recordable = device.type == "cuda" and isinstance(trial.data.x, Tensor)
     with (
+        trial.checkpoint_in_use(),
         threads(method.thread_count()),
         EpochProgress(type(method).__name__, method.epochs, method.verbose > 0) as trial.progress,
         seeded(seed_for(trial.setup.seed, "noise"), device),

@@ -1,15 +1,18 @@
 """A trial: one training from its prepared rows to its result, and where it stands."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from oneof.io.progress import EpochProgress
 from oneof.metrics import approximated_accuracy
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.divergence import TrainingDiverged, diverged_error
 from oneof.train.method import Method
 from oneof.train.rows import Array
 from oneof.train.trial_state import Setup, State
@@ -43,17 +46,27 @@ class Trial:
     checkpoint: Checkpoint | None = None
     progress: EpochProgress | None = None
     state: State = field(default_factory=State)
+    diverged: TrainingDiverged | None = None  # the error, where numbers are no longer finite
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or the score has not risen for too long."""
-        return self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
+        """Whether all epochs are done, the score has not risen for too long, or the training has diverged."""
+        done = self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
+        return done or self.diverged is not None
+
+    def divergence(self) -> TrainingDiverged:
+        """Return the error of a training that diverges in the present epoch, or in the last one."""
+        return diverged_error(self.method, min(self.state.epoch, self.method.epochs - 1))
+
+    def checkpoint_in_use(self) -> AbstractContextManager[None]:
+        """Keep other fits from using the checkpoint, if there is one."""
+        return nullcontext() if self.checkpoint is None else self.checkpoint.in_use()
 
     def end_epoch(
         self,
         loss: float,
         numbers: Mapping[str, float],
-        weights: Callable[["Trial"], dict[str, Tensor]],
+        predictor: Callable[["Trial"], dict[str, Tensor]],
         seconds: float,
     ) -> None:
         """Write an epoch into the history and keep the weights if they are the best so far."""
@@ -61,16 +74,21 @@ class Trial:
         score = numbers.get("validation_score", float("-inf"))
         if score > self.state.best_score:
             self.state.best_epoch, self.state.best_score = self.state.epoch, score
-            self.state.best_weights = {name: tensor.clone() for name, tensor in weights(self).items()}
+            self.state.best_weights = {name: tensor.clone() for name, tensor in predictor(self).items()}
         for name, value in {"loss": loss, **numbers}.items():
             self.state.history.setdefault(name, []).append(value)
         if self.on_epoch is not None:
             self.on_epoch(self.state.epoch)
         self.state.epoch += 1
 
-    def measure(self, evaluated: Tensor) -> dict[str, float]:
-        """Return the score and the metrics of the watched rows from their class probabilities (M, K)."""
+    def measure(self, evaluated: Tensor) -> dict[str, float] | None:
+        """Return the score and the metrics of the watched rows from their class probabilities (M, K).
+
+        None where these are not finite.
+        """
         probabilities: Array = evaluated.cpu().numpy()
+        if not np.isfinite(probabilities).all():
+            return None
         numbers = {**validation_score(probabilities, self.sets)}
         if self.metrics is not None:
             numbers |= self.metrics(probabilities)

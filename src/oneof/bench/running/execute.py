@@ -36,7 +36,7 @@ from oneof.bench.record import (
 )
 from oneof.bench.running.problem import Problem
 from oneof.methods import METHODS
-from oneof.train import Paused, Trial
+from oneof.train import Paused, TrainingDiverged, Trial
 from oneof.train.parallel.grouping import train_together
 from oneof.train.runtime import resolve_device
 
@@ -61,9 +61,7 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
         trials = [prepare_trial(job, device, deadline) for job in jobs]
         with suppress(Paused):
             train_together(trials)
-        return [
-            _done(job, trial, device) if trial.finished else None for job, trial in zip(jobs, trials, strict=True)
-        ]
+        return [_record(job, trial, device) for job, trial in zip(jobs, trials, strict=True)]
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
@@ -72,6 +70,24 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
         failed = _failed(jobs[0].spec, text, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
+
+
+def _record(job: Job, trial: Trial, device: str) -> Record | None:
+    """Return the record of a run that has ended, None of one that was paused.
+
+    A run that diverged has failed, also where the weights of an earlier epoch could be used: its last epoch is not
+    the one that was asked for.
+    """
+    if not trial.finished:
+        return None
+    try:
+        if trial.diverged is not None:
+            raise trial.diverged
+        return _done(job, trial, device)
+    except TrainingDiverged as error:
+        failed = _failed(job.spec, str(error), device)
+        failed["reason"], failed["seconds"] = "diverged", round(trial.state.seconds, 3)
+        return failed
 
 
 def died(spec: Spec, reason: str, device: str) -> FailedRecord:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from oneof.train.batch import Epoch
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.divergence import finite_losses
 from oneof.train.evaluation import class_probabilities
 from oneof.train.loop import TrainingRun
 from oneof.train.parallel.watched import watched_attributes
@@ -41,8 +42,8 @@ class RecordedRun(TrainingRun):
             self._steps.take_one()
         self._steps.end_epoch(total)
 
-    def measure(self) -> list[dict[str, float]]:
-        """Evaluate the watched rows; return their score and metrics."""
+    def measure(self) -> list[dict[str, float] | None]:
+        """Evaluate the watched rows; return their score and metrics, None where they diverged."""
         return self._evaluation.measure([self])
 
     def close(self) -> None:
@@ -76,15 +77,18 @@ class ConcurrentTrials(TrainingRun):
                 steps.take_one()
         for steps, total in zip(self._steps, totals, strict=True):
             steps.end_epoch(total)
-        means: list[float] = (torch.stack(totals) / len(order)).tolist()
-        return means
+        return finite_losses(torch.stack(totals) / len(order), self.weights_finite())
 
-    def weights(self, trial: Trial) -> dict[str, Tensor]:
-        """Return the weights of one trial, by name."""
-        return trial.method.weights()
+    def weights_finite(self) -> Tensor:
+        """Tell of each trial whether all its weights are finite (T,), without reading back."""
+        return torch.stack([run.weights_finite() for run in self._runs])
 
-    def measure(self) -> list[dict[str, float]]:
-        """Evaluate the watched rows; return the score and the metrics of each trial."""
+    def predictor(self, trial: Trial) -> dict[str, Tensor]:
+        """Return all tensors by which one trial predicts, by name."""
+        return trial.method.predictor()
+
+    def measure(self) -> list[dict[str, float] | None]:
+        """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
         return self._evaluation.measure(self._runs)
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
@@ -216,8 +220,11 @@ class RecordedEvaluation(Recording):
         self._seen: list[tuple[TrainingRun, dict[str, Any]]] = []
         self._evaluated: list[Tensor] = []
 
-    def measure(self, runs: Sequence[TrainingRun]) -> list[dict[str, float]]:
-        """Return the score and the metrics of each run; nothing where there are no watched rows."""
+    def measure(self, runs: Sequence[TrainingRun]) -> list[dict[str, float] | None]:
+        """Return the score and the metrics of each run; nothing where there are no watched rows.
+
+        None where their probabilities are not finite.
+        """
         watched = [(run, rows) for run in runs if (rows := run.trials[0].watched) is not None]
 
         def compute() -> None:

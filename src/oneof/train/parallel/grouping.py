@@ -1,6 +1,7 @@
 """Which trials are trained at once: alike ones as a stack, others side by side on a GPU, the rest one by one."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +23,9 @@ def train_together(trials: Sequence[Trial]) -> None:
     """Train all trials: alike ones as one stack, others side by side on a GPU, the rest one after the other."""
     groups: dict[Any, list[StartedTrial]] = {}
     devices = {trial.data.weight.device for trial in trials if trial.data.weight.device.type == "cuda"}
-    with torch.random.fork_rng(devices=devices):
+    with ExitStack() as stack, torch.random.fork_rng(devices=devices):
+        for trial in trials:
+            stack.enter_context(trial.checkpoint_in_use())
         for trial in trials:
             torch.manual_seed(seed_for(trial.setup.seed, "noise"))
             started = StartedTrial(trial, TrainingRun(trial), rng_state(trial.data.weight.device))
@@ -67,7 +70,7 @@ def _pace(trial: Trial) -> _Pace | None:
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
 
 
-def can_stack(network: str | Factory, shape: Shape) -> bool:
+def can_stack(network: str | nn.Module | Factory, shape: Shape) -> bool:
     """Tell whether trials with a network on rows of a shape can be stacked: named networks of linear layers.
 
     A network of your own may do what a copy of its layers does not show, such as sharing them or having hooks.
@@ -95,8 +98,8 @@ def _fills_cache(trial: Trial) -> bool:
 
     A table of rows does not count, since a step reads few of them; a queue does.
     """
-    tables = [value for value in vars(trial.method).values() if isinstance(value, Tensor)]
-    read_whole = [table for table in tables if table.shape[:1] != trial.data.candidates.shape[:1]]
+    tables = trial.method.tables()
+    read_whole = [table for table in tables.values() if table.shape[:1] != trial.data.candidates.shape[:1]]
     return any(table.device.type == "cpu" and table.nbytes > _MOST_CACHE for table in read_whole)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from oneof.augment import make_views
 from oneof.train.batch import Batch, Data
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.divergence import weights_finite_by_trial
 from oneof.train.evaluation import class_probabilities
 from oneof.train.loop import TrainingRun
 from oneof.train.parallel.stacked_layers import StackedBatch, StackedSGD, repeated, stacked_method, take_rows
@@ -60,6 +61,8 @@ class StackedTrials(TrainingRun):
         self._stack_optimizer()
         self._stack_watched()
         self._weights = self.method.weights()
+        learned = self.method.learned()
+        self._predictor = {name: learned[name] for name in self.trials[0].method.predictor()}
 
     def _stack_rows(self) -> None:
         """Stack the rows; tables that several trials have are kept once."""
@@ -131,17 +134,27 @@ class StackedTrials(TrainingRun):
             self._rng_states[i] = rng_state(tensor.device)
         return results
 
-    def weights(self, trial: Trial) -> dict[str, Tensor]:
-        """Return the weights of one trial, by name."""
-        i = self.trials.index(trial)
-        return {name: tensor[i] for name, tensor in self._weights.items()}
+    def weights_finite(self) -> Tensor:
+        """Tell of each trial whether all its weights are finite (T,), without reading back."""
+        return weights_finite_by_trial(self._weights.values())
 
-    def measure(self) -> list[dict[str, float]]:
-        """Evaluate the watched rows; return the score and the metrics of each trial."""
-        measured: list[dict[str, float]] = [{} for _ in self.trials]
+    def predictor(self, trial: Trial) -> dict[str, Tensor]:
+        """Return all tensors by which one trial predicts, by name."""
+        i = self.trials.index(trial)
+        return {name: tensor[i] for name, tensor in self._predictor.items()}
+
+    def measure(self) -> list[dict[str, float] | None]:
+        """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
         if self._watched is None:
-            return measured
+            return [{} for _ in self.trials]
         probabilities: Array = class_probabilities(self.method, self.data, self._watched).cpu().numpy()
+        finite = np.asarray(np.isfinite(probabilities).all((-2, -1)))  # (T,)
+        probabilities[~finite] = 1 / probabilities.shape[-1]  # measured with the others, and not looked at
+        return [numbers if ok else None for numbers, ok in zip(self._judge(probabilities), finite, strict=True)]
+
+    def _judge(self, probabilities: Array) -> list[dict[str, float]]:
+        """Return the score and the metrics of each trial by the probabilities (T, M, K) of its watched rows."""
+        measured: list[dict[str, float]] = [{} for _ in self.trials]
         found: list[tuple[Iterable[int], Mapping[str, Any]]] = [
             (range(len(measured)), validation_score(probabilities, self._sets))
         ]

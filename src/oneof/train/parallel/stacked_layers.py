@@ -120,10 +120,10 @@ class StackedBatch(Batch):
 def stacked_method(methods: Sequence[Method], readers: list[int]) -> Method:
     """Return a method whose networks and tables are those of all, on a leading axis."""
     stacked = copy(methods[0])
-    for name, value in vars(methods[0]).items():
+    for name, value in methods[0].learned_attributes().items():
         if isinstance(value, Tensor):
             setattr(stacked, name, torch.stack([getattr(method, name) for method in methods]))
-        elif isinstance(value, nn.Module):
+        else:
             setattr(stacked, name, _stacked_module([getattr(method, name) for method in methods], readers))
     return stacked
 
