@@ -395,7 +395,7 @@ def test_unfit_classes_are_refused(classes, error, message):
         (
             list(range(15)),
             [0, 1],
-            r"unknown labels \(2, 3, .*, 11, \.\.\.\) in rows 2, 3, .*, \.\.\. \(13 in all\)",
+            r"unknown labels \(2, 3, .*, 11, \.\.\. \(13 in all\)\) in rows 2, 3, .*, \.\.\. \(13 in all\)",
         ),
     ],
 )
