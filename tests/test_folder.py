@@ -337,9 +337,9 @@ def test_two_writers_fill_the_cache_at_once(tmp_path, cache, monkeypatch):
     paths = [saved(tmp_path / f"{i}.png", pixels(i)) for i in range(40)]
     both, keep = threading.Barrier(2, timeout=60), folder._save_cached
 
-    def keep_together(store, images):
+    def keep_together(*given):
         both.wait()
-        keep(store, images)
+        keep(*given)
 
     monkeypatch.setattr(folder, "_save_cached", keep_together)
     with ThreadPoolExecutor(2) as pool:

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from oneof import encode
+from oneof.data.label_cells import are_json_lists, label_sets
 from oneof.data.tables import (
     alternatives,
     check_target,
-    label_sets,
     named_features,
     numeric_features,
     read_table,
@@ -213,7 +213,7 @@ def test_label_sets_of_strings():
     cells = pd.Series(["a | b", " c ", "|"])
     assert label_sets(cells, "|") == [["a", "b"], ["c"], []]
     assert label_sets(pd.Series([" c ", " "])) == ["c", None]
-    with pytest.raises(ValueError, match="--separator is '', but must have a character"):
+    with pytest.raises(ValueError, match="separator is '', but must have a character"):
         label_sets(cells, "")
 
 
