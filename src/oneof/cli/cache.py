@@ -30,7 +30,9 @@ def cache(
     kinds = list(dict.fromkeys(each.value for each in kind)) if kind else list(KINDS)
     if clear:
         for each in clear_cache(kinds):
-            typer.echo(fold(f"{each.kind}: removed {each.files} files, {size_text(each.size)}, from {each.folder}"))
+            typer.echo(
+                fold(f"{each.kind}: removed {each.files} files, {size_text(each.size)}, from {each.folder}")
+            )
         return
     rows = [
         [each.kind, str(each.files), size_text(each.size), each.meaning, str(each.folder)]

@@ -41,7 +41,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
         try:
             images = np.empty((len(files), *size) if gray else (len(files), *size, 3), np.uint8)
-        except (MemoryError, ValueError, OverflowError):  # of the latter two, sizes beyond any memory
+        except (MemoryError, ValueError):  # ValueError for sizes beyond any memory
             raise ValueError(
                 f"{len(files)} images of height and width {shown(size)} do not fit into memory; pass a smaller "
                 "size"

@@ -32,6 +32,7 @@ StrPath = str | os.PathLike[str]
 Cache = StrPath | Literal[False] | None
 Size = int | tuple[int, int] | None
 
+_LARGEST_SIDE = 2**31
 _VERSION = 1  # goes into every key of the cache; raise it when the same files give other bytes
 
 
@@ -147,6 +148,11 @@ def _check_settings(size: Any, channels: Any, workers: Any) -> None:
     if not (size is None or (isinstance(size, tuple | list) and len(size) == 2 and all(map(_is_count, size)))):
         raise ValueError(
             f"size is {shown(size)}, but must be a number of pixels or (height, width); pass 32 or (32, 48)"
+        )
+    if size is not None and max(size) > _LARGEST_SIDE:
+        raise ValueError(
+            f"size is {shown(size)}, but more than {_LARGEST_SIDE} pixels a side do not fit into memory; "
+            "pass a smaller size"
         )
     if channels not in (None, 1, 3):
         raise ValueError(

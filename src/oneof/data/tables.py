@@ -52,6 +52,7 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
     Table
     """
     kind = _kind(path, _READABLE)
+    _check_path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {shown(path)}; check the path of the table")
     columns = list(dict.fromkeys(columns))
@@ -81,6 +82,7 @@ def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) 
     """Refuse a path that cannot be written to or is an input, before the work on what is written there begins."""
     if table:
         _kind(path, _WRITABLE)
+    _check_path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{shown(path)} is a folder, but a file is to be written; add a file name")
     if not path.parent.is_dir():
@@ -139,6 +141,17 @@ def _kind(path: Path, kinds: tuple[str, ...]) -> str:
     raise ValueError(
         f"{shown(path)} must end in {', '.join(kinds[:-1])} or {kinds[-1]}; rename or convert the file"
     )
+
+
+def _check_path(path: Path) -> None:
+    """Refuse a path that no file can have, such as one that is too long."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else reason(error)
+        raise OSError(f"{shown(path)} cannot be opened ({why}); choose another path") from None
 
 
 def _need_pyarrow(path: Path) -> None:
