@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.io.words import shown
+
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -69,4 +71,4 @@ def generator(seed: int) -> np.random.Generator:
 def check(name: str, value: Any, kind: type, holds: Callable[[Any], bool], expected: str) -> None:
     """Refuse a value of another kind, or for which ``holds`` is false; ``expected`` completes the message."""
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise ValueError(f"{name} is {value!r}, but must be {expected}")
+        raise ValueError(f"{name} is {shown(value)}, but must be {expected}")

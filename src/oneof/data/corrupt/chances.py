@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 
 from oneof.data.corrupt.arguments import Floats, check, check_rate, class_count, scaled_scores, true_labels
+from oneof.io.words import shown
 
 REDRAWS = 100  # of a full set in `decomposition`
 
@@ -35,7 +36,7 @@ def flip_chances(
     elif scaling == "max":
         log_chance = log_p - log_p.max(1, keepdims=True)
     else:
-        raise ValueError(f"scaling is {scaling!r}, but must be 'mean' or 'max'")
+        raise ValueError(f"scaling is {shown(scaling)}, but must be 'mean' or 'max'")
     chances: Floats = np.exp(np.minimum(log_chance, 0.0))
     return chances
 
@@ -142,8 +143,8 @@ def size_chances(n_classes: int, version: str) -> Floats:
     """Return the chances of the sizes 1 to K - 1 in `uniform_sets`, from log-binomials, which cannot overflow."""
     sizes = np.arange(1, class_count(n_classes))
     binomials = {"theory": (n_classes - 1, sizes - 1), "code": (n_classes, sizes)}
-    if version not in binomials:
-        raise ValueError(f"version is {version!r}, but must be 'theory' or 'code'")
+    if not isinstance(version, str) or version not in binomials:
+        raise ValueError(f"version is {shown(version)}, but must be 'theory' or 'code'")
     total, chosen = binomials[version]
     chances: Floats = softmax(-gammaln(1 + chosen) - gammaln(1 + total - chosen))
     return chances
@@ -158,5 +159,5 @@ def _cyclic(offsets: Sequence[float]) -> Floats:
 
 def _lws_case(name: str) -> tuple[float, ...]:
     if name not in LWS_CASES:
-        raise ValueError(f"matrix is {name!r}, but must hold chances or be one of {', '.join(LWS_CASES)}")
+        raise ValueError(f"matrix is {shown(name)}, but must hold chances or be one of {', '.join(LWS_CASES)}")
     return LWS_CASES[name]
