@@ -12,7 +12,7 @@ from faults import lab
 from faults.harness import Attempt, Case, Ended, Lost, Skipped, check_leaves, check_sentence, check_words, leaves
 
 _PAGE = 4096  # a small disk is filled in pages
-_DISK = 4 * 2**20
+_DISK = 64 * 2**20  # bytes
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def install() -> None:
     if "datasets" in wanted:
         after_import["oneof.data.catalogue"] = lambda module: _set_datasets(module, wanted["datasets"])
     if "memory" in wanted and is_worker():
-        after_import["oneof.bench.running.engines"] = lambda _: limit_memory(wanted["memory"])
+        after_import["oneof.bench.running.engines"] = lambda module: _limit_tasks(module, wanted["memory"])
     if after_import:
         sys.meta_path.insert(0, _AfterImport(after_import))
     if "clock" in wanted:
@@ -87,16 +87,29 @@ def _set_datasets(module, entries) -> None:
         module.DATASETS[name] = replace(dataset, files=files, **more)
 
 
+def _limit_tasks(module, more: int) -> None:
+    """Let a worker have so many bytes beside those that it has when its first task begins."""
+    execute = module.execute_task
+
+    def limited(*arguments):
+        module.execute_task = execute
+        limit_memory(more)
+        return execute(*arguments)
+
+    assert callable(execute), "the name has changed: change it here too"
+    module.execute_task = limited
+
+
 def limit_memory(more: int) -> None:
     """Allow so many bytes beside those that the process has now."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + more, now + more))
 
 
-def _jump(at: float, by: float) -> None:
-    """From the moment ``at`` of the monotonic clock on, the wall clock is ``by`` seconds off."""
+def _jump(when: str, by: float) -> None:
+    """From the moment in which a file appears on, the wall clock is ``by`` seconds off."""
     clock = time.time
-    time.time = lambda: clock() + (by if time.monotonic() >= at else 0.0)
+    time.time = lambda: clock() + (by if os.path.exists(when) else 0.0)  # noqa: PTH110 - it is called often
 
 
 def _kill_at(folder: str, event: int, delay: float) -> None:

@@ -34,7 +34,7 @@ trials = 2
 
 [settings]
 network = "linear"
-epochs = 40
+epochs = 30
 batch_size = 50
 
 [methods.cc]
@@ -45,6 +45,7 @@ batch_size = 50
 [[override]]
 methods = ["proden"]
 network = "mlp5"
+epochs = 5
 """
 RUNS = 8
 

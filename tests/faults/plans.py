@@ -8,22 +8,29 @@ from functools import partial
 from pathlib import Path
 
 from faults import lab
-from faults.harness import Attempt, Case, Command, Ended, Lost, Skipped, check_sentence, check_words, short
+from faults.harness import (
+    LIMIT,
+    Attempt,
+    Case,
+    Command,
+    Ended,
+    Lost,
+    Skipped,
+    check_sentence,
+    check_words,
+    short,
+)
 from oneof.bench.ledger import read
 
-_LONG = lab.PLAN.replace("epochs = 40", "epochs = 1000000")
+_LONG = lab.PLAN.replace("epochs = 30", "epochs = 1000000")
 _BUDGET, _SLACK = 4, 40.0  # seconds; the slack is for processes that start and end on a busy machine
 _DAY = 86400.0
 
 
 def clock_back(attempt: Attempt) -> None:
-    """The budget ends a plan in time although the clock is set back; the next call would go on."""
+    """The budget ends a plan in time although the clock is set back."""
     plan, ledger = lab.write_plan(attempt.folder, _LONG), attempt.folder / "ledger.jsonl"
-    clock = {"at": time.monotonic() + attempt.chance.uniform(3, 7), "by": -_DAY}
-    words = [*lab.run_words(attempt, plan, ledger), "--budget", _BUDGET]
-    command = attempt.start(*words, **lab.problem(attempt).faults, clock=clock)
-    ended = command.wait(_BUDGET + _SLACK)
-    check_words(ended)
+    ended = _with_jump(attempt, plan, ledger, _BUDGET, -_DAY, _BUDGET + _SLACK)
     if ended.code:
         raise Lost(f"the plan ended with {ended.code}: {short(ended.err)}")
 
@@ -31,10 +38,22 @@ def clock_back(attempt: Attempt) -> None:
 def clock_moved(attempt: Attempt, by: float) -> None:
     """The clock jumps in a plan with a budget: whatever it does, the next call ends it as if nothing had been."""
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
-    clock = {"at": time.monotonic() + attempt.chance.uniform(0.3, 1) * lab.ledger(attempt).seconds, "by": by}
-    words = [*lab.run_words(attempt, plan, ledger), "--budget", 600]
-    attempt.must_succeed(*words, **lab.problem(attempt).faults, clock=clock)
+    ended = _with_jump(attempt, plan, ledger, 600, by, LIMIT)
+    if ended.code:
+        raise Lost(f"the plan ended with {ended.code}: {short(ended.err)}")
     lab.finish_plan(attempt, plan, ledger)
+
+
+def _with_jump(attempt: Attempt, plan: Path, ledger: Path, budget: int, by: float, limit: float) -> Ended:
+    """Run a plan whose clock jumps soon after it has begun."""
+    jump, words = attempt.folder / "jump", [*lab.run_words(attempt, plan, ledger), "--budget", budget]
+    command = attempt.start(*words, **lab.problem(attempt).faults, clock={"when": str(jump), "by": by})
+    if command.wait_until(ledger.is_file):
+        time.sleep(attempt.chance.uniform(0, 0.9 * _BUDGET))
+        jump.touch()
+    ended = command.wait(limit)
+    check_words(ended)
+    return ended
 
 
 def worker_killed(attempt: Attempt) -> None:
@@ -53,7 +72,7 @@ def worker_killed(attempt: Attempt) -> None:
 def no_memory(attempt: Attempt) -> None:
     """Workers get little memory: runs fail with advice, the plan goes on, and the next call does them."""
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
-    memory = attempt.chance.choice([1, 3, 10, 30]) * 2**20
+    memory = attempt.chance.choice([1, 10, 40, 70, 100, 120]) * 2**20
     ended = attempt.run(*lab.run_words(attempt, plan, ledger), **lab.problem(attempt).faults, memory=memory)
     failed = [record for record in read([ledger]).records.values() if record["status"] == "failed"]
     for record in failed:
