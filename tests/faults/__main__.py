@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import reliability
+
 from faults import clusters, disks, kills, plans
 from faults.harness import Suite
 

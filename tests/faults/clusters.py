@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from faults import hooks, lab
-from faults.harness import TESTS, Attempt, Case, Lost, Skipped, check_words, short
+from faults.harness import TESTS, Attempt, Case, LostError, SkippedError, check_words, short
 
 # A dead node is noticed within seconds, and a dead head is not waited for.
 _PATIENCE = {
@@ -27,7 +27,7 @@ _START = 90.0  # seconds
 def cluster(attempt: Attempt) -> Iterator[subprocess.Popen]:
     """Start a cluster in a process group of its own, which can be told what to kill."""
     if find_spec("ray") is None:
-        raise Skipped("Ray is not installed")
+        raise SkippedError("Ray is not installed")
     (attempt.folder / "site").mkdir(exist_ok=True)
     (attempt.folder / "site" / "sitecustomize.py").write_text(hooks.SITECUSTOMIZE)
     paths = [str(attempt.folder / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")]
@@ -61,15 +61,15 @@ def cluster(attempt: Attempt) -> Iterator[subprocess.Popen]:
 def node_killed(attempt: Attempt, which: str) -> None:
     """A node is killed in the middle of a plan.
 
-    Without the second node the plan goes on to its end. Without the head it cannot, because Ray then ends the process
-    of the driver itself, in its own words: this must be soon, and the ledger must be whole.
+    Without the second node the plan goes on to its end. Without the head it cannot, because Ray then ends the
+    driver itself, in its own words: this must be soon, and the ledger must be whole.
     """
     lab.ledger(attempt)
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
     with cluster(attempt) as nodes:
         address = nodes.stdout.readline().strip()
         if not address:
-            raise Skipped("no Ray cluster could be started here")
+            raise SkippedError("no Ray cluster could be started here")
         words = ["run", plan, "--ledger", ledger, "--data", lab.problem(attempt).root, "--device", "cpu"]
         words += ["--engine", "ray", "--address", address]
         command = attempt.start(*words, **lab.problem(attempt).faults)
@@ -83,12 +83,12 @@ def node_killed(attempt: Attempt, which: str) -> None:
         before = set(lab.done_keys(ledger))
         if which == "second":
             if ended.code:
-                raise Lost(f"the plan ended with {ended.code}: {short(ended.err, end=True)}")
+                raise LostError(f"the plan ended with {ended.code}: {short(ended.err, end=True)}")
             lab.check_ledger(attempt, ledger)
         check_words(ended)
     lab.finish_plan(attempt, plan, ledger)
     if before - set(lab.done_keys(ledger)):
-        raise Lost("finished records are gone")
+        raise LostError("finished records are gone")
 
 
 def serve() -> None:
@@ -110,7 +110,9 @@ def serve() -> None:
 def cases() -> list[Case]:
     """All cases of this module."""
     return [
-        Case("ray-node", "Ray: a node killed, the plan goes on", 2, partial(node_killed, which="second"), alone=True),
+        Case(
+            "ray-node", "Ray: a node killed, the plan goes on", 2, partial(node_killed, which="second"), alone=True
+        ),
         Case(
             "ray-head",
             "Ray: the head killed, the plan ends, and goes on without Ray",

@@ -1,4 +1,4 @@
-"""Disks that are full or read-only: one sentence, no half-written file, and the work goes on when there is space."""
+"""Disks that are full or read-only: one sentence, no half-written file, and with space the work goes on."""
 
 import os
 import subprocess
@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from faults import lab
-from faults.harness import Attempt, Case, Ended, Lost, Skipped, check_leaves, check_sentence, check_words, leaves
+from faults.harness import (
+    Attempt,
+    Case,
+    Ended,
+    LostError,
+    SkippedError,
+    check_leaves,
+    check_sentence,
+    check_words,
+    leaves,
+)
 
 _PAGE = 4096  # a small disk is filled in pages
 _DISK = 64 * 2**20  # bytes
@@ -31,10 +41,10 @@ def small_disk(attempt: Attempt) -> Iterator[Path]:
 
 def _mount(*words: Any) -> None:
     if os.geteuid() != 0:
-        raise Skipped("only root may mount a small disk")
+        raise SkippedError("only root may mount a small disk")
     done = subprocess.run(["mount", *map(str, words)], check=False, capture_output=True, text=True)
     if done.returncode:
-        raise Skipped(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+        raise SkippedError(f"a small disk cannot be mounted here: {done.stderr.strip()}")
 
 
 def fill(disk: Path, left: int) -> Path:
@@ -57,7 +67,7 @@ def fit(attempt: Attempt, place: Path) -> tuple[list[Any], dict[str, Any], Calla
     def check() -> None:
         check_leaves(place, ["fit.ckpt", "model"])
         if (place / "model").read_bytes() != lab.model(attempt, "idgp").content:
-            raise Lost("the model differs from the undisturbed one")
+            raise LostError("the model differs from the undisturbed one")
 
     return words, lab.EVERY_EPOCH, check
 
@@ -69,7 +79,7 @@ def predict(attempt: Attempt, place: Path) -> tuple[list[Any], dict[str, Any], C
     def check() -> None:
         check_leaves(place, ["out.csv"])
         if (place / "out.csv").read_bytes() != expected.content:
-            raise Lost("the predictions differ from the undisturbed ones")
+            raise LostError("the predictions differ from the undisturbed ones")
 
     return ["predict", model, lab.table(attempt), "--out", place / "out.csv"], {}, check
 
@@ -81,7 +91,7 @@ def report(attempt: Attempt, place: Path) -> tuple[list[Any], dict[str, Any], Ca
     def check() -> None:
         check_leaves(place, new)
         if any((place / name).read_bytes() != content for name, content in new.items()):
-            raise Lost("the report differs from the undisturbed one")
+            raise LostError("the report differs from the undisturbed one")
 
     words = ["report", "--plan", made.plan, "--out", place, made.path]
     return words, lab.problem(attempt).faults, check
@@ -98,12 +108,17 @@ def run(attempt: Attempt, place: Path) -> tuple[list[Any], dict[str, Any], Calla
     return lab.run_words(attempt, made.plan, ledger), lab.problem(attempt).faults, check
 
 
-WORKS: dict[str, tuple[Work, int]] = {"fit": (fit, 120), "predict": (predict, 8), "report": (report, 120), "run": (run, 250)}
+WORKS: dict[str, tuple[Work, int]] = {
+    "fit": (fit, 120),
+    "predict": (predict, 8),
+    "report": (report, 120),
+    "run": (run, 250),
+}
 """With each the most kilobytes that are left on the disk, fewer than it needs."""
 
 
 def full_disk(attempt: Attempt, name: str) -> None:
-    """The disk is full from the start or becomes so: a sentence, no half-written file, and then the work goes on."""
+    """The disk is full or becomes so: a sentence, no half-written file, and then the work goes on."""
     work, most = WORKS[name]
     with small_disk(attempt) as disk:
         place = disk / "place"
@@ -135,7 +150,7 @@ def _check_failure(ended: Ended, place: Path) -> None:
     else:
         check_words(ended)
     if parts := [leaf for leaf in leaves(place) if leaf.endswith(".part")]:
-        raise Lost(f"half-written files stay: {parts}")
+        raise LostError(f"half-written files stay: {parts}")
 
 
 def read_only(attempt: Attempt, name: str) -> None:

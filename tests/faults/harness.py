@@ -24,15 +24,15 @@ _SHOWN = 300  # characters of a message
 TESTS = Path(__file__).parents[1]
 
 
-class Lost(Exception):
+class LostError(Exception):
     """A finished record or a promised file is gone, a result differs, or a process hangs."""
 
 
-class TracebackShown(Exception):
+class TracebackError(Exception):
     """A traceback where a sentence was due."""
 
 
-class Skipped(Exception):
+class SkippedError(Exception):
     """The machine does not allow this case."""
 
 
@@ -60,7 +60,7 @@ class Command:
             "NO_PROXY": "127.0.0.1",
             hooks.VARIABLE: json.dumps(faults),
         }
-        self._files = [tempfile.TemporaryFile("w+", dir=place) for _ in range(2)]
+        self._files = [tempfile.TemporaryFile("w+", dir=place) for _ in range(2)]  # noqa: SIM115 - open as long as this
         self._begun = time.monotonic()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "oneof", *self.words],
@@ -85,7 +85,7 @@ class Command:
             self.process.wait(limit)
         except subprocess.TimeoutExpired:
             self.close()
-            raise Lost(f"oneof {self.words[0]} hung for {limit:g} s") from None
+            raise LostError(f"oneof {self.words[0]} hung for {limit:g} s") from None
         return Ended(self.process.returncode, *self._said(), time.monotonic() - self._begun)
 
     def wait_until(self, condition: Callable[[], bool], limit: float = LIMIT) -> bool:
@@ -96,7 +96,7 @@ class Command:
                 return True
             if time.monotonic() > deadline:
                 self.close()
-                raise Lost(f"oneof {self.words[0]} hung for {limit:g} s")
+                raise LostError(f"oneof {self.words[0]} hung for {limit:g} s")
             time.sleep(0.02)
         return False
 
@@ -139,7 +139,7 @@ class Attempt:
         ended = self.run(*arguments, **faults)
         check_words(ended)
         if ended.code != 0:
-            raise Lost(f"oneof {arguments[0]} ended with {ended.code}: {short(ended.err)}")
+            raise LostError(f"oneof {arguments[0]} ended with {ended.code}: {short(ended.err)}")
         return ended
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ def check_words(ended: Ended) -> None:
     """Refuse tracebacks."""
     for text in (ended.out, ended.err):
         if "Traceback (most recent call last)" in text:
-            raise TracebackShown(short(text[text.index("Traceback (most recent call last)") :], end=True))
+            raise TracebackError(short(text[text.index("Traceback (most recent call last)") :], end=True))
 
 
 def check_sentence(ended: Ended) -> None:
@@ -161,11 +161,11 @@ def check_sentence(ended: Ended) -> None:
     check_words(ended)
     lines = [line for line in ended.err.splitlines() if line.startswith(("error: ", "failed: ", "unavailable: "))]
     if ended.code < 0:
-        raise Lost(f"the process ended by signal {-ended.code}: {short(ended.err)}")
+        raise LostError(f"the process ended by signal {-ended.code}: {short(ended.err)}")
     if ended.code == 0 or not lines:
-        raise Lost(f"exit code {ended.code} without a sentence: {short(ended.out + ended.err)}")
+        raise LostError(f"exit code {ended.code} without a sentence: {short(ended.out + ended.err)}")
     if max(map(len, lines)) > 1000:
-        raise Lost(f"a sentence of {max(map(len, lines))} characters: {short(max(lines, key=len))}")
+        raise LostError(f"a sentence of {max(map(len, lines))} characters: {short(max(lines, key=len))}")
 
 
 def short(text: str, end: bool = False) -> str:
@@ -182,7 +182,7 @@ def leaves(folder: Path) -> list[str]:
 def check_leaves(folder: Path, expected: Iterable[str]) -> None:
     """Demand just these files."""
     if (found := leaves(folder)) != sorted(expected):
-        raise Lost(f"the folder holds {found}, but should hold {sorted(expected)}")
+        raise LostError(f"the folder holds {found}, but should hold {sorted(expected)}")
 
 
 @dataclass(frozen=True)
@@ -250,12 +250,15 @@ class Suite:
         outcome, text = "survived", ""
         try:
             case.run(attempt)
-        except Skipped as error:
+        except SkippedError as error:
             outcome, text = "skipped", str(error)
-        except TracebackShown as error:
+        except TracebackError as error:
             outcome, text = "traceback", str(error)
         except Exception as error:
-            outcome, text = "lost", str(error) if isinstance(error, Lost) else f"{type(error).__name__}: {error}"
+            outcome, text = (
+                "lost",
+                str(error) if isinstance(error, LostError) else f"{type(error).__name__}: {error}",
+            )
         finally:
             attempt.close()
         with self._lock:

@@ -1,8 +1,8 @@
 """Faults inside a process of oneof, installed by a ``sitecustomize`` before anything else runs.
 
 The environment variable ``ONEOF_FAULTS`` names them as JSON: ``saves`` (seconds between checkpoints), ``datasets``
-(entries of the catalogue), ``clock`` (a jump of the wall clock), ``kill`` (at a file event), ``memory`` (a limit for
-workers) and ``file_size`` (a limit for every file).
+(entries of the catalogue), ``clock`` (a jump of the wall clock), ``kill`` (at a change of a file), ``memory`` (a
+limit for workers) and ``file_size`` (a limit for every file).
 """
 
 import importlib.abc

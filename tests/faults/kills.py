@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from faults import lab
-from faults.harness import Attempt, Case, Lost, check_leaves, leaves
+from faults.harness import Attempt, Case, LostError, check_leaves, leaves
 from oneof.data.catalogue import DATASETS
 from published import cifar_bytes, idx_gz, member, small_images, tar_gz
 
@@ -52,7 +52,7 @@ def fit_with_checkpoint(attempt: Attempt, method: str) -> None:
             break
     attempt.must_succeed(*words, **lab.EVERY_EPOCH)
     if (place / "model").read_bytes() != expected.content:
-        raise Lost("the model differs from the undisturbed one")
+        raise LostError("the model differs from the undisturbed one")
     check_leaves(place, ["fit.ckpt", "model"])
 
 
@@ -67,12 +67,12 @@ def fit_over_a_model(attempt: Attempt) -> None:
     words = lab.fit_words(attempt, "pico", path, 2, 0)
     disturb(attempt, words, place, new.seconds, 6)
     if path.exists() and path.read_bytes() not in (old.content, new.content):
-        raise Lost("the model file is neither the old nor the new one")
+        raise LostError("the model file is neither the old nor the new one")
     if had and not path.exists():
-        raise Lost("the old model file is gone")
+        raise LostError("the old model file is gone")
     attempt.must_succeed(*words)
     if path.read_bytes() != new.content:
-        raise Lost("the model differs from the undisturbed one")
+        raise LostError("the model differs from the undisturbed one")
     check_leaves(place, ["model"])
 
 
@@ -84,7 +84,7 @@ def prediction(attempt: Attempt) -> None:
     words = ["predict", model, lab.table(attempt), "--out", place / "out.csv"]
     disturb(attempt, words, place, expected.seconds, 5)
     if (place / "out.csv").exists() and (place / "out.csv").read_bytes() != expected.content:
-        raise Lost("the file of predictions is neither whole nor absent")
+        raise LostError("the file of predictions is neither whole nor absent")
     attempt.must_succeed(*words)
     check_leaves(place, ["out.csv"])
 
@@ -101,7 +101,7 @@ def plan(attempt: Attempt) -> None:
         killed = disturb(attempt, words, ledger.parent, usual.seconds, 60, **faults)
         keys = set(lab.done_keys(ledger))
         if finished - keys:
-            raise Lost(f"{len(finished - keys)} finished records are gone after a kill")
+            raise LostError(f"{len(finished - keys)} finished records are gone after a kill")
         finished |= keys
         if not killed:
             break
@@ -120,13 +120,13 @@ def report(attempt: Attempt) -> None:
     for name in new:
         path = folder / name
         if path.exists() and path.read_bytes() not in (new[name], old[name]):
-            raise Lost(f"{name} is neither whole nor the old one")
+            raise LostError(f"{name} is neither whole nor the old one")
         if had and not path.exists():
-            raise Lost(f"the old {name} is gone")
+            raise LostError(f"the old {name} is gone")
     attempt.must_succeed(*words, **faults)
     check_leaves(folder, new)
     if any((folder / name).read_bytes() != content for name, content in new.items()):
-        raise Lost("the report differs from the undisturbed one")
+        raise LostError("the report differs from the undisturbed one")
 
 
 class _Slow(BaseHTTPRequestHandler):
@@ -191,7 +191,7 @@ def download(attempt: Attempt, name: str) -> None:
         _check_files(root, paths, contents)
         check_leaves(root, paths)
         if litter := [path.name for path in root.iterdir() if path.name.startswith(".")]:
-            raise Lost(f"folders of the killed download stay: {litter}")
+            raise LostError(f"folders of the killed download stay: {litter}")
 
 
 def _entry(paths: list[str], contents: list[bytes], archive: bytes | None, url: str) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _entry(paths: list[str], contents: list[bytes], archive: bytes | None, url: 
 def _check_files(root: Path, paths: list[str], contents: list[bytes]) -> None:
     for path, content in zip(paths, contents, strict=True):
         if (root / path).exists() and (root / path).read_bytes() != content:
-            raise Lost(f"{path} is not whole")
+            raise LostError(f"{path} is not whole")
 
 
 def cases() -> list[Case]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import bench_data
-from faults.harness import Attempt, Lost
+from faults.harness import Attempt, LostError
 from oneof.bench.ledger import read
 from published import mat_bytes
 
@@ -181,12 +181,16 @@ def check_ledger(attempt: Attempt, path: Path) -> None:
     expected = ledger(attempt).results
     records = read([path]).records
     missing, extra = expected.keys() - records.keys(), records.keys() - expected.keys()
-    failed = [record["error"].strip().splitlines()[-1] for record in records.values() if record["status"] != "done"]
+    failed = [
+        record["error"].strip().splitlines()[-1] for record in records.values() if record["status"] != "done"
+    ]
     if missing or extra or failed:
-        raise Lost(f"{len(missing)} records are missing, {len(extra)} unexpected, {len(failed)} failed {failed[:1]}")
+        raise LostError(
+            f"{len(missing)} records are missing, {len(extra)} unexpected, {len(failed)} failed {failed[:1]}"
+        )
     found = bench_data.results(records)
     if differ := [key for key in expected if found[key] != expected[key]]:
-        raise Lost(f"{len(differ)} of {len(expected)} records differ from the undisturbed ones")
+        raise LostError(f"{len(differ)} of {len(expected)} records differ from the undisturbed ones")
 
 
 def done_keys(path: Path) -> list[str]:
@@ -200,7 +204,7 @@ def finish_plan(attempt: Attempt, plan: Path, path: Path) -> None:
     attempt.must_succeed(*run_words(attempt, plan, path), **problem(attempt).faults)
     check_ledger(attempt, path)
     if (rest := path.with_suffix(".checkpoints")).exists():
-        raise Lost(f"the folder of checkpoints stays: {[file.name for file in rest.iterdir()][:5]}")
+        raise LostError(f"the folder of checkpoints stays: {[file.name for file in rest.iterdir()][:5]}")
 
 
 @once
@@ -209,7 +213,9 @@ def reports(lab: Attempt) -> tuple[dict[str, bytes], dict[str, bytes], Path, flo
     made, half = ledger(lab), lab.folder / "half.jsonl"
     records = [line for line in made.path.read_bytes().splitlines(keepends=True) if line.strip()]
     half.write_bytes(b"".join(records[: RUNS // 2]))
-    ended = lab.must_succeed("report", "--plan", made.plan, "--out", lab.folder / "new", made.path, **problem(lab).faults)
+    ended = lab.must_succeed(
+        "report", "--plan", made.plan, "--out", lab.folder / "new", made.path, **problem(lab).faults
+    )
     lab.must_succeed("report", "--plan", made.plan, "--out", lab.folder / "old", half, **problem(lab).faults)
     new, old = (
         {path.name: path.read_bytes() for path in (lab.folder / name).iterdir()} for name in ("new", "old")

@@ -14,8 +14,8 @@ from faults.harness import (
     Case,
     Command,
     Ended,
-    Lost,
-    Skipped,
+    LostError,
+    SkippedError,
     check_sentence,
     check_words,
     short,
@@ -32,7 +32,7 @@ def clock_back(attempt: Attempt) -> None:
     plan, ledger = lab.write_plan(attempt.folder, _LONG), attempt.folder / "ledger.jsonl"
     ended = _with_jump(attempt, plan, ledger, _BUDGET, -_DAY, _BUDGET + _SLACK)
     if ended.code:
-        raise Lost(f"the plan ended with {ended.code}: {short(ended.err)}")
+        raise LostError(f"the plan ended with {ended.code}: {short(ended.err)}")
 
 
 def clock_moved(attempt: Attempt, by: float) -> None:
@@ -40,7 +40,7 @@ def clock_moved(attempt: Attempt, by: float) -> None:
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
     ended = _with_jump(attempt, plan, ledger, 600, by, LIMIT)
     if ended.code:
-        raise Lost(f"the plan ended with {ended.code}: {short(ended.err)}")
+        raise LostError(f"the plan ended with {ended.code}: {short(ended.err)}")
     lab.finish_plan(attempt, plan, ledger)
 
 
@@ -77,7 +77,7 @@ def no_memory(attempt: Attempt) -> None:
     failed = [record for record in read([ledger]).records.values() if record["status"] == "failed"]
     for record in failed:
         if "out of memory" not in record["error"]:
-            raise Lost(f"a run without memory failed without saying so: {short(record['error'], end=True)}")
+            raise LostError(f"a run without memory failed without saying so: {short(record['error'], end=True)}")
     _check_goes_on(attempt, ended, plan, ledger)
 
 
@@ -89,12 +89,12 @@ def _check_goes_on(attempt: Attempt, ended: Ended, plan: Path, ledger: Path) -> 
         check_words(ended)
     records, expected = read([ledger]).records, lab.ledger(attempt).results
     if missing := expected.keys() - records.keys():
-        raise Lost(f"{len(missing)} runs have no record: {short(ended.err, end=True)}")
+        raise LostError(f"{len(missing)} runs have no record: {short(ended.err, end=True)}")
     failed = [record for record in records.values() if record["status"] == "failed"]
     if bool(failed) != bool(ended.code):
-        raise Lost(f"{len(failed)} runs failed, but the exit code is {ended.code}")
+        raise LostError(f"{len(failed)} runs failed, but the exit code is {ended.code}")
     if not all(record["error"].strip() for record in failed):
-        raise Lost("a run failed without a reason")
+        raise LostError("a run failed without a reason")
     lab.finish_plan(attempt, plan, ledger)
 
 
@@ -102,7 +102,7 @@ def _workers(command: Command) -> list[int]:
     """The processes that execute runs for a command."""
     tasks = Path(f"/proc/{command.process.pid}/task/{command.process.pid}/children")
     if not Path("/proc/self/task").is_dir():
-        raise Skipped("needs /proc")
+        raise SkippedError("needs /proc")
     try:
         children = [int(pid) for pid in tasks.read_text().split()]
         return [pid for pid in children if b"multiprocessing-fork" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -113,8 +113,8 @@ def _workers(command: Command) -> list[int]:
 def ledger_damaged(attempt: Attempt, how: str) -> None:
     """Somebody deletes or truncates the ledger under a running plan.
 
-    What a call says at its end must be true: either it fails with a sentence, or the ledger holds as many runs as it
-    tells. The next call then has all of them.
+    What a call says at its end must be true: either it fails with a sentence, or the ledger holds as many runs as
+    it tells. The next call then has all of them.
     """
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
     command = attempt.start(*lab.run_words(attempt, plan, ledger), **lab.problem(attempt).faults)
@@ -131,7 +131,7 @@ def ledger_damaged(attempt: Attempt, how: str) -> None:
         check_words(ended)
         told = int(re.match(r"\d+", ended.out).group())
         if (found := len(lab.done_keys(ledger))) < told:
-            raise Lost(f"it tells {told} runs done, but the ledger holds {found}")
+            raise LostError(f"it tells {told} runs done, but the ledger holds {found}")
     lab.finish_plan(attempt, plan, ledger)
 
 
@@ -153,13 +153,13 @@ def progress_damaged(attempt: Attempt) -> None:
     ended = command.wait()
     check_words(ended)
     if ended.code:
-        raise Lost(f"the plan ended with {ended.code}: {short(ended.err)}")
+        raise LostError(f"the plan ended with {ended.code}: {short(ended.err)}")
     progress.parent.mkdir(exist_ok=True)
     progress.write_bytes(content)  # as if the runner had been killed
     status = attempt.run("status", plan, "--ledger", ledger, **lab.problem(attempt).faults)
     check_words(status)
     if f"{lab.RUNS} of {lab.RUNS} runs done" not in status.out:
-        raise Lost(f"status says {short(status.out + status.err)} where progress.json holds {content[:20]!r}")
+        raise LostError(f"status says {short(status.out + status.err)} where progress.json holds {content[:20]!r}")
     lab.finish_plan(attempt, plan, ledger)
 
 
@@ -169,7 +169,9 @@ def cases() -> list[Case]:
         Case("clock-back", "clock set back a day: `--budget` still pauses the plan in time", 3, clock_back),
         Case("clock-moved-back", "clock set back a day: the same ledger", 2, partial(clock_moved, by=-_DAY)),
         Case("clock-forward", "clock set forward a day: the same ledger", 2, partial(clock_moved, by=_DAY)),
-        Case("worker-killed", "kill -9 of a worker alone: the plan goes on, the next call mends", 6, worker_killed),
+        Case(
+            "worker-killed", "kill -9 of a worker alone: the plan goes on, the next call mends", 6, worker_killed
+        ),
         Case("no-memory", "a worker without memory (RLIMIT_AS): a failed run with advice", 5, no_memory),
         Case(
             "ledger-deleted",
