@@ -84,9 +84,10 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def _origin(figures: Mapping[str, Any]) -> str:
     """Return a line that says where the figures come from."""
+    left = f"; {figures['not_begun']} attempts were not begun in time" if figures.get("not_begun") else ""
     return (
         f"`{figures['command']}`, commit {figures['commit']}, {figures['cores']} cores ({figures['device']}), "
-        f"torch {figures['versions']['torch']}, {figures['seconds_in_all']:,} s."
+        f"torch {figures['versions']['torch']}, {figures['seconds_in_all']:,} s{left}."
     )
 
 

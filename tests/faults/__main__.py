@@ -42,7 +42,7 @@ def _options(names: list[str]) -> argparse.Namespace:
     parser.add_argument("--times", type=float, default=1.0, help="how often, as a multiple of the usual (1)")
     parser.add_argument("--cases", type=lambda words: words.split(","), help=f"some of {','.join(names)} (all)")
     parser.add_argument("--workers", type=int, default=2, help="attempts at the same time (%(default)s)")
-    parser.add_argument("--budget", type=float, default=1140, help="seconds after which none begins (%(default)s)")
+    parser.add_argument("--budget", type=float, default=1080, help="seconds after which none begins (%(default)s)")
     parser.add_argument("--out", type=Path, help="JSON file whose part 'faults' is replaced")
     options = parser.parse_args()
     if unknown := set(options.cases or ()) - set(names):

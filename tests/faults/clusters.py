@@ -111,12 +111,12 @@ def cases() -> list[Case]:
     """All cases of this module."""
     return [
         Case(
-            "ray-node", "Ray: a node killed, the plan goes on", 2, partial(node_killed, which="second"), alone=True
+            "ray-node", "Ray: a node killed, the plan goes on", 1, partial(node_killed, which="second"), alone=True
         ),
         Case(
             "ray-head",
             "Ray: the head killed, the plan ends, and goes on without Ray",
-            2,
+            1,
             partial(node_killed, which="head"),
             alone=True,
         ),

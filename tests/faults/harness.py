@@ -58,6 +58,7 @@ class Command:
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "XDG_CACHE_HOME": str(cache),
             "NO_PROXY": "127.0.0.1",
+            "OMP_NUM_THREADS": "1",  # several attempts share the cores
             hooks.VARIABLE: json.dumps(faults),
         }
         self._files = [tempfile.TemporaryFile("w+", dir=place) for _ in range(2)]  # noqa: SIM115 - open as long as this

@@ -222,27 +222,27 @@ def cases() -> list[Case]:
         Case(
             f"kill-fit-{method}",
             f"kill -9 of `oneof fit` with checkpoints, up to {_KILLS} times, {method}: the same bytes",
-            4,
+            3,
             partial(fit_with_checkpoint, method=method),
         )
         for method in lab.SETTINGS
     ]
     return [
         *fits,
-        Case("kill-fit-out", "kill -9 of `oneof fit` as it replaces a model: old or new", 8, fit_over_a_model),
-        Case("kill-predict", "kill -9 of `oneof predict`: the table is whole or not there", 5, prediction),
-        Case("kill-run", f"kill -9 of `oneof run`, up to {_KILLS} times: the same ledger", 8, plan),
-        Case("kill-report", "kill -9 of `oneof report`: files are whole, old or not there", 8, report),
+        Case("kill-fit-out", "kill -9 of `oneof fit` as it replaces a model: old or new", 6, fit_over_a_model),
+        Case("kill-predict", "kill -9 of `oneof predict`: the table is whole or not there", 4, prediction),
+        Case("kill-run", f"kill -9 of `oneof run`, up to {_KILLS} times: the same ledger", 6, plan),
+        Case("kill-report", "kill -9 of `oneof report`: files are whole, old or not there", 6, report),
         Case(
             "kill-download",
             "kill -9 of a download of files: whole or not there",
-            6,
+            5,
             partial(download, name="mnist"),
         ),
         Case(
             "kill-archive",
             "kill -9 of a download of an archive: whole or not there",
-            4,
+            3,
             partial(download, name="cifar-10"),
         ),
     ]

@@ -166,24 +166,24 @@ def progress_damaged(attempt: Attempt) -> None:
 def cases() -> list[Case]:
     """All cases of this module."""
     return [
-        Case("clock-back", "clock set back a day: `--budget` still pauses the plan in time", 3, clock_back),
+        Case("clock-back", "clock set back a day: `--budget` still pauses the plan in time", 2, clock_back),
         Case("clock-moved-back", "clock set back a day: the same ledger", 2, partial(clock_moved, by=-_DAY)),
         Case("clock-forward", "clock set forward a day: the same ledger", 2, partial(clock_moved, by=_DAY)),
         Case(
-            "worker-killed", "kill -9 of a worker alone: the plan goes on, the next call mends", 6, worker_killed
+            "worker-killed", "kill -9 of a worker alone: the plan goes on, the next call mends", 4, worker_killed
         ),
-        Case("no-memory", "a worker without memory (RLIMIT_AS): a failed run with advice", 5, no_memory),
+        Case("no-memory", "a worker without memory (RLIMIT_AS): a failed run with advice", 4, no_memory),
         Case(
             "ledger-deleted",
             "ledger deleted under a running plan: noticed, and mended by the next call",
-            4,
+            3,
             partial(ledger_damaged, how="deleted"),
         ),
         Case(
             "ledger-truncated",
             "ledger truncated under a running plan: noticed, and mended by the next call",
-            4,
+            3,
             partial(ledger_damaged, how="truncated"),
         ),
-        Case("progress-broken", "progress.json overwritten with nonsense", 5, progress_damaged),
+        Case("progress-broken", "progress.json overwritten with nonsense", 4, progress_damaged),
     ]
