@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format clean
+.PHONY: help setup demo test faults fuzz lint format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -24,6 +24,12 @@ demo: $(READY)  ## watch IDGP learn real images from ambiguous labels; writes de
 
 test: $(READY)  ## run the tests; says what was skipped, what was slow and what was not covered
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs --durations 10 --cov --cov-report term
+
+faults: $(READY)  ## kill processes, fill disks, move clocks; prints what survived (20 minutes)
+	PYTHONPATH=tests:benchmarks $(BIN)/python -m faults --out benchmarks/results/reliability.json
+
+fuzz: $(READY)  ## give every reader 10,000 damaged inputs; prints what became of them (15 minutes)
+	PYTHONPATH=tests:benchmarks $(BIN)/python -m fuzz --keep --out benchmarks/results/reliability.json
 
 lint: $(READY)  ## check format, style, types and which room imports which
 	$(BIN)/ruff format --check .

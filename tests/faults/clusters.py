@@ -1,0 +1,127 @@
+"""A plan on a Ray cluster of two nodes, of which one is killed: the second node, or the head."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib.util import find_spec
+
+from faults import hooks, lab
+from faults.harness import TESTS, Attempt, Case, LostError, SkippedError, check_words, short
+
+# A dead node is noticed within seconds, and a dead head is not waited for.
+_PATIENCE = {
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 3,
+    "gcs_rpc_server_reconnect_timeout_s": 5,
+}
+_START = 90.0  # seconds
+
+
+@contextmanager
+def cluster(attempt: Attempt) -> Iterator[subprocess.Popen]:
+    """Start a cluster in a process group of its own, which can be told what to kill."""
+    if find_spec("ray") is None:
+        raise SkippedError("Ray is not installed")
+    (attempt.folder / "site").mkdir(exist_ok=True)
+    (attempt.folder / "site" / "sitecustomize.py").write_text(hooks.SITECUSTOMIZE)
+    paths = [str(attempt.folder / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        **{f"RAY_{name}": str(value) for name, value in _PATIENCE.items()},
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "faults.clusters"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(OSError):
+            process.stdin.close()  # it then takes the cluster down
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def node_killed(attempt: Attempt, which: str) -> None:
+    """A node is killed in the middle of a plan.
+
+    Without the second node the plan goes on to its end. Without the head it cannot, because Ray then ends the
+    driver itself, in its own words: this must be soon, and the ledger must be whole.
+    """
+    lab.ledger(attempt)
+    plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
+    with cluster(attempt) as nodes:
+        address = nodes.stdout.readline().strip()
+        if not address:
+            raise SkippedError("no Ray cluster could be started here")
+        words = ["run", plan, "--ledger", ledger, "--data", lab.problem(attempt).root, "--device", "cpu"]
+        words += ["--engine", "ray", "--address", address]
+        command = attempt.start(*words, **lab.problem(attempt).faults)
+        progress = ledger.with_suffix(".checkpoints") / "progress.json"
+        if command.wait_until(lambda: progress.is_file() and '"running": ["' in progress.read_text()):
+            time.sleep(attempt.chance.uniform(0, 3))
+            nodes.stdin.write(f"{which}\n")
+            nodes.stdin.flush()
+            attempt.kills += 1
+        ended = command.wait(150)
+        before = set(lab.done_keys(ledger))
+        if which == "second":
+            if ended.code:
+                raise LostError(f"the plan ended with {ended.code}: {short(ended.err, end=True)}")
+            lab.check_ledger(attempt, ledger)
+        check_words(ended)
+    lab.finish_plan(attempt, plan, ledger)
+    if before - set(lab.done_keys(ledger)):
+        raise LostError("finished records are gone")
+
+
+def serve() -> None:
+    """Hold a cluster of two nodes; each line names the node to kill, and the end of the input ends all."""
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": _PATIENCE}
+    nodes = Cluster(initialize_head=True, head_node_args=head)
+    second = nodes.add_node(num_cpus=1)
+    nodes.wait_for_nodes(_START)
+    print(nodes.address, flush=True)
+    for line in sys.stdin:
+        node = second if line.strip() == "second" else nodes.head_node
+        node.kill_all_processes(check_alive=False, allow_graceful=False)
+    with suppress(Exception):
+        nodes.shutdown()
+
+
+def cases() -> list[Case]:
+    """All cases of this module."""
+    return [
+        Case(
+            "ray-node", "Ray: a node killed, the plan goes on", 1, partial(node_killed, which="second"), alone=True
+        ),
+        Case(
+            "ray-head",
+            "Ray: the head killed, the plan ends, and goes on without Ray",
+            1,
+            partial(node_killed, which="head"),
+            alone=True,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    serve()

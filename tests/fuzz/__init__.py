@@ -1,0 +1,1 @@
+"""Damaged inputs against every reader: ``make fuzz``. Not collected by ``make test``."""
