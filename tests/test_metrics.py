@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from oneof.metrics import approximated_accuracy, covering_rate
+from oneof.metrics import approximated_accuracy, covering_rate, weighted_mean
 
 
 def test_by_hand():
@@ -24,3 +24,28 @@ def test_on_plain_labels_both_are_accuracy(p, y):
 
 def test_underflow_is_zero_not_nan():
     assert approximated_accuracy([[1.0, 0.0, 0.0]], [[0, 1, 1]]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("metric", [approximated_accuracy, covering_rate])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [[0], [1], [2]], [["cat"], ["dog"], ["cow"]], np.ones((3, 4))])
+def test_candidates_are_a_matrix_not_labels(metric, labels):
+    """Three labels of three classes would be taken for one row of a matrix."""
+    with pytest.raises(ValueError, match=r"both must be numbers \(n, K\).*oneof\.encode"):
+        metric(np.eye(3), labels)
+
+
+@pytest.mark.parametrize("weight", [[0, 0], [1, -1], [np.nan, 1], [np.inf, 1], [1e308, 1e308]])
+def test_weights_that_cannot_weigh(weight):
+    with pytest.raises(ValueError, match=r"sample_weight lies between .* some must be positive"):
+        weighted_mean(np.ones(2), weight)
+
+
+@pytest.mark.parametrize("weight", [[1], [1, 1, 1], [[1, 1]], ["a", "b"], 1])
+def test_weights_of_another_shape(weight):
+    with pytest.raises(ValueError, match="must hold 2 numbers, one for each row"):
+        weighted_mean(np.ones(2), weight)
+
+
+def test_weights_count():
+    assert weighted_mean(np.array([0.0, 1.0]), [1, 3]) == 0.75
+    assert weighted_mean(np.array([0.0, 1.0])) == 0.5

@@ -25,8 +25,8 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
     -------
     array of shape (..., n)
     """
-    p = np.asarray(probabilities)
-    p_inside = np.multiply(p, np.asarray(candidates, dtype=bool), dtype=float)
+    p, inside = _check_arrays(probabilities, candidates)
+    p_inside = np.multiply(p, inside, dtype=float)
     mass = p_inside @ np.ones(p.shape[-1])  # for many short rows a product takes a seventh of the time of sum
     chosen = _at(p_inside, p.argmax(-1))
     # Only where chosen > 0: chosen and mass may both be zero, and a prediction outside the set has the value zero.
@@ -36,9 +36,43 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
 
 def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row 1.0 when the prediction is a candidate, else 0.0; see `approximated_accuracy`."""
-    p, inside = np.asarray(probabilities), np.asarray(candidates, dtype=bool)
+    p, inside = _check_arrays(probabilities, candidates)
     covered: Floats = _at(np.broadcast_to(inside, p.shape), p.argmax(-1)).astype(float)
     return covered
+
+
+def weighted_mean(values: Floats, sample_weight: ArrayLike | None = None) -> float:
+    """Return the mean of the values (n,) of all rows, weighted by ``sample_weight`` (n,) if it is given."""
+    if sample_weight is None:
+        return float(values.mean())
+    weight = np.asarray(sample_weight)
+    if weight.shape != values.shape or weight.dtype.kind not in "buif":
+        raise ValueError(
+            f"sample_weight has shape {weight.shape} and type {weight.dtype}, but must hold {len(values)} "
+            "numbers, one for each row; pass None to count all rows alike"
+        )
+    weight = weight.astype(float)
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not (weight.min() >= 0 and 0 < total < np.inf):
+        raise ValueError(
+            f"sample_weight lies between {weight.min():g} and {weight.max():g}, but no weight may be negative, "
+            "NaN or infinite, and some must be positive; mend the weights, or pass None to count all rows alike"
+        )
+    return float(np.average(values, weights=weight))
+
+
+def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
+    p, inside = np.asarray(probabilities), np.asarray(candidates)
+    numeric = {p.dtype.kind, inside.dtype.kind} <= set("buif")
+    if p.ndim < 2 or not p.size or inside.shape[-2:] != p.shape[-2:] or not numeric:
+        raise ValueError(
+            f"probabilities has shape {p.shape} and candidates {inside.shape}, but both must be numbers (n, K), "
+            "one row for each example and one column for each class: pass oneof.encode(y, model.classes_)[0] as "
+            "candidates"
+        )
+    return p, inside.astype(bool, copy=False)
 
 
 def _at(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial
-from oneof.metrics import approximated_accuracy
+from oneof.metrics import approximated_accuracy, weighted_mean
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
 from oneof.train.runtime import float_type, resolve_device, threads
@@ -103,8 +103,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Return the mean approximated accuracy; on plain labels this is the accuracy."""
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities))
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return float(np.average(approximated_accuracy(probabilities, candidates), weights=weights))
+        return weighted_mean(approximated_accuracy(probabilities, candidates), sample_weight)
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin."""
