@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.io.arguments import as_array
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -45,7 +47,7 @@ def weighted_mean(values: Floats, sample_weight: ArrayLike | None = None) -> flo
     """Return the mean of the values (n,) of all rows, weighted by ``sample_weight`` (n,) if it is given."""
     if sample_weight is None:
         return float(values.mean())
-    weight = np.asarray(sample_weight)
+    weight = as_array(sample_weight, "sample_weight")
     if weight.shape != values.shape or weight.dtype.kind not in "buif":
         raise ValueError(
             f"sample_weight has shape {weight.shape} and type {weight.dtype}, but must hold {len(values)} "
@@ -64,7 +66,7 @@ def weighted_mean(values: Floats, sample_weight: ArrayLike | None = None) -> flo
 
 def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
     """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
-    p, inside = np.asarray(probabilities), np.asarray(candidates)
+    p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")
     numeric = {p.dtype.kind, inside.dtype.kind} <= set("buif")
     if p.ndim < 2 or not p.size or inside.shape[-2:] != p.shape[-2:] or not numeric:
         raise ValueError(

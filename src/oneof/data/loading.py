@@ -13,6 +13,8 @@ from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch
 from oneof.data.formats import Bytes, read_cifar, read_idx, read_mat
 from oneof.data.tables import alternatives
+from oneof.io.arguments import as_path
+from oneof.io.words import shown
 
 Root = str | os.PathLike[str] | None
 Pair = tuple[PartialLabels, PartialLabels]
@@ -44,8 +46,8 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
     data : PartialLabels, for tables
         Features as they were published, not scaled.
     """
-    if name not in DATASETS:
-        raise ValueError(f"there is no data set {name!r}; {alternatives(str(name).lower(), DATASETS)}")
+    if not isinstance(name, str) or name not in DATASETS:
+        raise ValueError(f"there is no data set {shown(name)}; {alternatives(str(name).lower()[:40], DATASETS)}")
     dataset = DATASETS[name]
     paths = _locate(dataset, data_folder(root))
     if dataset.format == "mat":
@@ -90,7 +92,7 @@ def describe_datasets(root: Root = None) -> list[Description]:
 
 def data_folder(root: Root = None) -> Path:
     """Return ``root``, if it is not given ``$ONEOF_DATA``, and if that is not set the cache folder."""
-    chosen = os.environ.get("ONEOF_DATA") if root is None else root
+    chosen = os.environ.get("ONEOF_DATA") if root is None else as_path(root, "root")
     try:
         return Path(chosen).expanduser() if chosen else cache_folder()
     except RuntimeError:

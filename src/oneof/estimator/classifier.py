@@ -16,6 +16,7 @@ from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial
+from oneof.io.arguments import as_path
 from oneof.metrics import approximated_accuracy, weighted_mean
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
@@ -106,13 +107,18 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         return weighted_mean(approximated_accuracy(probabilities, candidates), sample_weight)
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
-        """Say for every row which of its candidates is the most likely, how likely, and by what margin."""
+        """Say for every row which of its candidates is the most likely, how likely, and by what margin.
+
+        Of the last step of a pipeline: ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
+        """
+        if y is None:
+            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
         return self._decide(self.evaluate(self.label_posterior, X, y))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
         check_is_fitted(self)
-        save_model(self, path)
+        save_model(self, as_path(path, "path"))
 
     # --- one way to train: prepare, train, finish ---------------------------------------------------------
 

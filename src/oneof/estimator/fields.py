@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from oneof.estimator.docstrings import class_docstring
+from oneof.io.words import shown
 
 _T = TypeVar("_T")
 
@@ -55,7 +56,12 @@ def count(default: int | None, condition: str = ">= 1", optional: bool = False, 
 def choice(default: str | None, *options: str | None, **about: Unpack[About]) -> Any:
     """Declare one of some names; the first is the default."""
     options = (default, *options)
-    return setting(default, f"one of {list(options)}", lambda value: value in options, **about)
+    return setting(
+        default,
+        f"one of {list(options)}",
+        lambda value: isinstance(value, str | None) and value in options,
+        **about,
+    )
 
 
 def flag(default: bool, **about: Unpack[About]) -> Any:
@@ -122,4 +128,4 @@ def check(estimator: Any) -> None:
         accepts = parameter.metadata.get("accepts")
         if accepts is not None and not accepts(value):
             name = f"{parameter.name} of {type(estimator).__name__}"
-            raise ValueError(f"{name} is {value!r}, but must be {parameter.metadata['expected']}")
+            raise ValueError(f"{name} is {shown(value)}, but must be {parameter.metadata['expected']}")

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from oneof.io.arguments import as_array
 from oneof.labels.reading import is_missing, to_python
 from oneof.labels.validation import rows_text
 
@@ -69,7 +70,7 @@ def _distinct(labels: list[Any], rows: NDArray[np.intp], source: str) -> set[Any
 
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     """Return given class names as an array, in their order."""
-    names = classes.tolist() if hasattr(classes, "tolist") else classes
+    names = as_array(classes, "classes").tolist() if hasattr(classes, "tolist") else classes
     if not isinstance(names, Sequence) or isinstance(names, str):
         raise TypeError(
             f"classes is of type {type(classes).__name__}, but the order of classes matters: "
