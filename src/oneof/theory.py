@@ -188,6 +188,7 @@ def estimation_error_bound(
         Scale, offset and temperature of the concentrations.
     """
     _require(lambda xi: 0 < xi < 1, "xi", xi, "between 0 and 1")
+    _require(lambda rho: 0 <= rho < inf, "rho", rho, "at least 0 and finite")
     M = largest_loss(A, c, rho=rho, a=a, b=b, gamma=gamma)
     complexity = linear_complexity(X, W)
     L = sqrt(2) / gamma

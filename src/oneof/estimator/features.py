@@ -47,8 +47,6 @@ def _array_or_frame(X: Any) -> Any:
         if isinstance(X, pd.DataFrame):
             _check_columns(X)
         return X
-    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, and is refused as such
-        X = np.ma.filled(X.astype(float), np.nan) if np.ma.is_masked(X) else X.data
     x = as_array(X, "X")
     if x.ndim not in (2, 3, 4):
         given = f"is {shown(X)}" if x.ndim == 0 else f"has shape {x.shape}"
@@ -58,11 +56,17 @@ def _array_or_frame(X: Any) -> Any:
         )
     if x.dtype.kind in "mM":
         raise TypeError(f"X holds {x.dtype}, but dates are no features; turn them into numbers first")
+    if x.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X holds {x.dtype}; pass real and imaginary parts as columns"
+        )
     return x
 
 
 def _check_columns(X: pd.DataFrame) -> None:
     """Refuse a frame with equal names, or with columns that hold no numbers, and name these columns."""
+    if not len(X.columns):
+        raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
     if not X.columns.is_unique:
         twice = X.columns[X.columns.duplicated()].unique()
         raise ValueError(f"X has more than one column of the name {listed(twice)}; rename or drop the others")

@@ -85,7 +85,8 @@ def _test(kind: type, condition: str, optional: bool) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if value is None:
             return optional
-        return isinstance(value, kind) and not isinstance(value, bool) and holds(value)
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        return is_number and -(2.0**63) < value < 2.0**63 and holds(value)  # torch takes no larger whole numbers
 
     return accepts
 

@@ -12,6 +12,8 @@ from oneof.io.words import reason, shown
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
     """Return a value, called ``name`` in messages, as an array; a tensor may have a gradient or lie on a GPU."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked values, which are missing; fill them or drop their rows")
     try:
         return np.asarray(_from_tensor(value) if hasattr(value, "detach") else value)
     except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
