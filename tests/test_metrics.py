@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from oneof.metrics import approximated_accuracy, covering_rate, weighted_mean
+from oneof.metrics import approximated_accuracy, covering_rate
 
 
 def test_by_hand():
@@ -32,20 +32,3 @@ def test_candidates_are_a_matrix_not_labels(metric, labels):
     """Three labels of three classes would be taken for one row of a matrix."""
     with pytest.raises(ValueError, match=r"both must be numbers \(n, K\).*oneof\.encode"):
         metric(np.eye(3), labels)
-
-
-@pytest.mark.parametrize("weight", [[0, 0], [1, -1], [np.nan, 1], [np.inf, 1], [1e308, 1e308]])
-def test_weights_that_cannot_weigh(weight):
-    with pytest.raises(ValueError, match=r"sample_weight lies between .* some must be positive"):
-        weighted_mean(np.ones(2), weight)
-
-
-@pytest.mark.parametrize("weight", [[1], [1, 1, 1], [[1, 1]], ["a", "b"], 1])
-def test_weights_of_another_shape(weight):
-    with pytest.raises(ValueError, match="must hold 2 numbers, one for each row"):
-        weighted_mean(np.ones(2), weight)
-
-
-def test_weights_count():
-    assert weighted_mean(np.array([0.0, 1.0]), [1, 3]) == 0.75
-    assert weighted_mean(np.array([0.0, 1.0])) == 0.5

@@ -43,27 +43,6 @@ def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     return covered
 
 
-def weighted_mean(values: Floats, sample_weight: ArrayLike | None = None) -> float:
-    """Return the mean of the values (n,) of all rows, weighted by ``sample_weight`` (n,) if it is given."""
-    if sample_weight is None:
-        return float(values.mean())
-    weight = as_array(sample_weight, "sample_weight")
-    if weight.shape != values.shape or weight.dtype.kind not in "buif":
-        raise ValueError(
-            f"sample_weight has shape {weight.shape} and type {weight.dtype}, but must hold {len(values)} "
-            "numbers, one for each row; pass None to count all rows alike"
-        )
-    weight = weight.astype(float)
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not (weight.min() >= 0 and 0 < total < np.inf):
-        raise ValueError(
-            f"sample_weight lies between {weight.min():g} and {weight.max():g}, but no weight may be negative, "
-            "NaN or infinite, and some must be positive; mend the weights, or pass None to count all rows alike"
-        )
-    return float(np.average(values, weights=weight))
-
-
 def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
     """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
     p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")

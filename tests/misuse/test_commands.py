@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from misuse.rows import check_message
 from typer.testing import CliRunner
 
+from misuse.rows import check_message
 from oneof.cli import app
 
 TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
@@ -119,17 +119,17 @@ COMMANDS = [
     refused("fit with all columns dropped", f"{FIT} --drop legs --drop length --drop weight --out new", "columns"),
     refused("fit with a column dropped that is not there", f"{FIT} --drop wieght --out new", "'weight'"),
     refused("fit with an id that is not there", f"{FIT} --id ids --out new", "'id'"),
-    refused("fit with a method that nobody knows", f"fit pets.csv --method idpg --out new", "'idpg'", "idgp"),
+    refused("fit with a method that nobody knows", "fit pets.csv --method idpg --out new", "'idpg'", "idgp"),
     refused("fit with a misspelt setting", f"{FIT} --set lrr=1 --out new", "'lrr'", "'lr'"),
     refused("fit with a setting without a value", f"{FIT} --set lr --out new", "'lr'", "NAME=VALUE"),
     refused("fit with a setting of a wrong type", f"{FIT} --set lr=fast --out new", "'fast'", "a number > 0"),
     refused("fit with a setting out of range", f"{FIT} --set momentum=1 --out new", "momentum", "[0, 1)"),
     refused("fit with a setting that is an option", f"{FIT} --set random_state=1 --out new", "--seed"),
-    refused("fit with a misspelt network", f"fit pets.csv --set network=mpl --out new", "'mpl'", "'mlp'"),
+    refused("fit with a misspelt network", "fit pets.csv --set network=mpl --out new", "'mpl'", "'mlp'"),
     refused("fit with a seed in words", f"{FIT} --seed one --out new", "--seed", "integer"),
     refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "-1", "a whole number"),
-    refused("fit on a device that nobody knows", f"fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
-    refused("fit on a device that is not there", f"fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
+    refused("fit on a device that nobody knows", "fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
+    refused("fit on a device that is not there", "fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
     refused("fit with an empty separator", "fit pets.csv --separator  --out new", "--separator", "'|'"),
     refused("fit to a folder", f"{FIT} --out folder", "'folder' is a folder"),
     refused("fit to a missing folder", f"{FIT} --out no/new", "'no'", "create it first"),

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 import torch
-from misuse.rows import carry_out, parametrize, refused, warned, works
 from sklearn.exceptions import NotFittedError
 
+from misuse.rows import carry_out, parametrize, refused, warned, works
 from oneof import CC, IDGP, PRODEN, PiCO
 
 CHANCE = 1 / 3

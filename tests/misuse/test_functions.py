@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 import torch
-from misuse.rows import carry_out, parametrize, refused, works
 from sklearn.base import clone
 
 import oneof
+from misuse.rows import carry_out, parametrize, refused, works
 from oneof import PartialLabels, encode, from_complementary, from_votes, theory
 from oneof.data import corrupt, decode_images, describe_datasets
 from oneof.metrics import approximated_accuracy, covering_rate

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fields_walk import every_field_once
-from misuse.rows import carry_out, check_message, is_ours, parametrize, refused, warned, works
 
 import oneof
 from conftest import NEEDS
+from fields_walk import every_field_once
 from misuse.conftest import TINY
+from misuse.rows import carry_out, check_message, is_ours, parametrize, refused, warned, works
 from oneof import METHODS
 
 # Values of all kinds, most of which a setting does not accept.

@@ -1,13 +1,8 @@
 """What a fit refuses or warns of before it begins: settings that do not fit the method, each other or the rows."""
 
 import warnings
-from typing import Any
-
-import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from oneof.estimator.method_base import MethodBase
-from oneof.io.arguments import as_floats
 from oneof.train.rows import Array
 
 
@@ -40,12 +35,3 @@ def check_pixels(views: str | None, x: Array) -> None:
             f"X holds pixels from {x.min():g} to {x.max():g}, but the views {sorted(changes)} need bytes (uint8) "
             "or floats from 0 to 1; convert the images, or use the view 'weak'"
         )
-
-
-def check_weights(sample_weight: Any, x: Array) -> Array:
-    """Return the weight of each row: by default all are alike, and so they are if it is a single number."""
-    given = None if sample_weight is None else as_floats(sample_weight, "sample_weight")
-    if given is not None and given.ndim == 0:
-        given = np.full(len(x), given)
-    weights: Array = _check_sample_weight(given, x, dtype=np.float64, ensure_non_negative=True)
-    return weights

@@ -16,8 +16,8 @@ from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial
-from oneof.io.arguments import as_path
-from oneof.metrics import approximated_accuracy, weighted_mean
+from oneof.io.arguments import target_path
+from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
 from oneof.train.runtime import float_type, resolve_device, threads
@@ -104,7 +104,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Return the mean approximated accuracy; on plain labels this is the accuracy."""
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities))
-        return weighted_mean(approximated_accuracy(probabilities, candidates), sample_weight)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return float(np.average(approximated_accuracy(probabilities, candidates), weights=weights))
 
     def disambiguate(self, X: Any, y: Any) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
@@ -118,7 +119,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
         check_is_fitted(self)
-        save_model(self, as_path(path, "path"))
+        save_model(self, target_path(path))
 
     # --- one way to train: prepare, train, finish ---------------------------------------------------------
 

@@ -1,30 +1,37 @@
 """Every way to write X -> one checked array: tables and images."""
 
-import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
-from oneof.io.arguments import as_array
-from oneof.io.words import listed, reason, shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
 
-# How NumPy and pandas complain of values that are no numbers.
-_NO_NUMBER = re.compile("could not convert|float\\(\\)|setting an array element|too large to convert")
+
+def as_numpy(X: Any) -> Any:
+    """Turn a torch tensor into an array and refuse sparse matrices; leave the rest to scikit-learn."""
+    if isinstance(X, Tensor):
+        return X.detach().cpu().numpy()
+    if scipy.sparse.issparse(X):
+        raise TypeError("X is a sparse matrix, but oneof needs dense rows; pass X.toarray()")
+    return X
 
 
 def check_rows(estimator: Any, X: Any, fitting: bool) -> Array:
     """Return X as a finite array (n, features) or (n, channels, height, width), of the shape fitted on."""
-    X = _array_or_frame(X)
+    X = as_numpy(X)
     image = isinstance(X, np.ndarray) and X.ndim in (3, 4)
     if image or not (fitting or estimator.input_shape_ is None):
         x = _check_images(np.asarray(X))
     else:
-        x = _check_table(estimator, X, fitting)
+        least = 2 if fitting else 1
+        kinds = [np.float64, np.float32]
+        x = validate_data(
+            estimator, X, reset=fitting, dtype=kinds, ensure_all_finite=False, ensure_min_samples=least
+        )
     if not fitting and image_shape(x) != estimator.input_shape_:
         raise ValueError(
             f"X has rows of shape {tuple(x.shape[1:])}, but {type(estimator).__name__} was fitted on rows of "
@@ -37,73 +44,6 @@ def check_rows(estimator: Any, X: Any, fitting: bool) -> Array:
 def image_shape(x: Array) -> tuple[int, ...] | None:
     """Return (channels, height, width) of checked images, None of a table."""
     return tuple(x.shape[1:]) if x.ndim == 4 else None
-
-
-def _array_or_frame(X: Any) -> Any:
-    """Return X as an array, or as it is if it is a frame, whose columns have names."""
-    if scipy.sparse.issparse(X):
-        raise TypeError("X is a sparse matrix, but oneof needs dense rows; pass X.toarray()")
-    if hasattr(X, "columns"):
-        if isinstance(X, pd.DataFrame):
-            _check_columns(X)
-        return X
-    x = as_array(X, "X")
-    if x.ndim not in (2, 3, 4):
-        given = f"is {shown(X)}" if x.ndim == 0 else f"has shape {x.shape}"
-        raise ValueError(
-            f"X {given}, but must be a table (n, features) or images (n, height, width[, channels]). Reshape your "
-            "data: X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single row"
-        )
-    if x.dtype.kind in "mM":
-        raise TypeError(f"X holds {x.dtype}, but dates are no features; turn them into numbers first")
-    if x.dtype.kind == "c":
-        raise ValueError(
-            f"Complex data not supported: X holds {x.dtype}; pass real and imaginary parts as columns"
-        )
-    return x
-
-
-def _check_columns(X: pd.DataFrame) -> None:
-    """Refuse a frame with equal names, or with columns that hold no numbers, and name these columns."""
-    if not len(X.columns):
-        raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
-    if not X.columns.is_unique:
-        twice = X.columns[X.columns.duplicated()].unique()
-        raise ValueError(f"X has more than one column of the name {listed(twice)}; rename or drop the others")
-    foreign = [name for name, column in X.items() if not _is_numeric(column)]
-    if foreign:
-        example = X[foreign[0]].iloc[:1].tolist()
-        raise ValueError(
-            f"X has columns without numbers ({listed(foreign)}, such as {shown(*example)}), but could not convert "
-            "them; turn them into numbers, by sklearn.preprocessing.OneHotEncoder for instance, or drop them"
-        )
-
-
-def _is_numeric(column: Any) -> bool:
-    kinds = pd.api.types
-    if kinds.is_numeric_dtype(column) or kinds.is_bool_dtype(column):
-        return True
-    if kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column):
-        return False
-    try:  # objects, strings and categories may be numbers
-        column.astype(float)
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
-    kinds, least = [np.float64, np.float32], 2 if fitting else 1
-    try:
-        x: Array = validate_data(
-            estimator, X, reset=fitting, dtype=kinds, ensure_all_finite=False, ensure_min_samples=least
-        )
-    except (ValueError, TypeError, OverflowError) as error:
-        if not _NO_NUMBER.search(str(error)):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X holds values that are no numbers ({reason(error)}); convert or drop them") from None
-    return x
 
 
 def _check_images(X: Array) -> Array:

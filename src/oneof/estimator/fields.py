@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from oneof.estimator.docstrings import class_docstring
-from oneof.io.words import shown
 
 _T = TypeVar("_T")
 
@@ -85,8 +84,7 @@ def _test(kind: type, condition: str, optional: bool) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if value is None:
             return optional
-        is_number = isinstance(value, kind) and not isinstance(value, bool)
-        return is_number and -(2.0**63) < value < 2.0**63 and holds(value)  # torch takes no larger whole numbers
+        return isinstance(value, kind) and not isinstance(value, bool) and holds(value)
 
     return accepts
 
@@ -129,4 +127,4 @@ def check(estimator: Any) -> None:
         accepts = parameter.metadata.get("accepts")
         if accepts is not None and not accepts(value):
             name = f"{parameter.name} of {type(estimator).__name__}"
-            raise ValueError(f"{name} is {shown(value)}, but must be {parameter.metadata['expected']}")
+            raise ValueError(f"{name} is {value!r}, but must be {parameter.metadata['expected']}")

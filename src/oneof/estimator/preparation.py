@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_views, check_warm_up, check_weights
+from oneof.estimator.checks import check_pixels, check_views, check_warm_up
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
@@ -36,7 +37,7 @@ def prepare_trial(
     check_warm_up(model)
     check_views(model)
     x, candidates = _training_rows(model, X, y)
-    weight = check_weights(sample_weight, x)
+    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     x_val, sets_val = _validation_rows(model, X_val, y_val)
     checkpoint = None
     if model.checkpoint is not None:

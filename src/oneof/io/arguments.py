@@ -46,6 +46,14 @@ def as_path(value: Any, name: str) -> Path:
     return Path(text)
 
 
+def target_path(value: Any) -> Path:
+    """Return the path of a file that is to be written."""
+    path = as_path(value, "path")
+    if path.is_dir():
+        raise IsADirectoryError(f"{shown(path)} is a folder, but a file is to be written; add a file name")
+    return path
+
+
 def _from_tensor(tensor: Any) -> Any:
     tensor = tensor.detach().cpu()
     # NumPy has no such type; as float32 its values stay the same.
