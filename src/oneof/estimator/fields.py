@@ -1,5 +1,6 @@
 """Hyper-parameters: keyword-only dataclass fields that say what they accept, what they mean and their roles."""
 
+import math
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from enum import Flag
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from oneof.estimator.docstrings import class_docstring
+from oneof.io.words import shown
 
 _T = TypeVar("_T")
 
@@ -39,7 +41,7 @@ def setting(
 
 
 def number(default: float | None, condition: str = "", **about: Unpack[About]) -> Any:
-    """Declare a real number, such as ``number(0.1, "> 0")`` or ``number(0.9, "in [0, 1]")``."""
+    """Declare a real, finite number, such as ``number(0.1, "> 0")`` or ``number(0.9, "in [0, 1]")``."""
     optional = default is None
     expected = f"a number {condition}".strip() + " or None" * optional
     return setting(default, expected, _test(Real, condition, optional), **about)
@@ -55,12 +57,8 @@ def count(default: int | None, condition: str = ">= 1", optional: bool = False, 
 def choice(default: str | None, *options: str | None, **about: Unpack[About]) -> Any:
     """Declare one of some names; the first is the default."""
     options = (default, *options)
-    return setting(
-        default,
-        f"one of {list(options)}",
-        lambda value: isinstance(value, str | None) and value in options,
-        **about,
-    )
+    accepts = lambda value: isinstance(value, str | None) and value in options  # noqa: E731  an array has no truth
+    return setting(default, f"one of {list(options)}", accepts, **about)
 
 
 def flag(default: bool, **about: Unpack[About]) -> Any:
@@ -84,9 +82,16 @@ def _test(kind: type, condition: str, optional: bool) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if value is None:
             return optional
-        return isinstance(value, kind) and not isinstance(value, bool) and holds(value)
+        return isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value) and holds(value)
 
     return accepts
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return False
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting, number, count, choice, flag))
@@ -127,4 +132,5 @@ def check(estimator: Any) -> None:
         accepts = parameter.metadata.get("accepts")
         if accepts is not None and not accepts(value):
             name = f"{parameter.name} of {type(estimator).__name__}"
-            raise ValueError(f"{name} is {value!r}, but must be {parameter.metadata['expected']}")
+            finite = "finite: " if isinstance(value, Real) and not _is_finite(value) else ""
+            raise ValueError(f"{name} is {shown(value)}, but must be {finite}{parameter.metadata['expected']}")
