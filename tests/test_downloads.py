@@ -221,6 +221,23 @@ def test_a_failed_download_leaves_good_files_alone(mnist, tmp_path):
     assert len(leaves(tmp_path)) == 3
 
 
+def test_a_failed_download_leaves_no_folder(mnist, cifar, tmp_path):
+    mnist("absent")
+    cifar(b"no archive")
+    for name in ("mnist", "cifar-10"):
+        with one_sentence(OSError, match="its download failed"):
+            load_dataset(name, tmp_path / "new" / "folder")
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old").mkdir()
+    with one_sentence(OSError, match="its download failed"):
+        load_dataset("mnist", tmp_path / "old")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "old"]
+    (tmp_path / "old" / "mnist").mkdir()  # was there before, and stays
+    with one_sentence(OSError, match="its download failed"):
+        load_dataset("mnist", tmp_path / "old")
+    assert list((tmp_path / "old").iterdir()) == [tmp_path / "old" / "mnist"]
+
+
 def test_offline(server, monkeypatch, tmp_path):
     server.server_close()
     monkeypatch.setitem(DATASETS, "mnist", published("mnist", FILES, f"{server.url}/good"))

@@ -199,6 +199,14 @@ def test_wrong_settings(tmp_path):
         decode_images([path], size=10**7)
 
 
+@pytest.mark.parametrize("size", [10**12, 2**62, 10**30, 10**5000, (10**7, 10**8)], ids=range(5))
+def test_impossible_sizes(tmp_path, size):
+    path = saved(tmp_path / "a.png", pixels())
+    with pytest.raises(ValueError, match="do not fit into memory; pass a smaller size") as caught:
+        decode_images([path], size=size)
+    assert len(str(caught.value)) < 500
+
+
 def png_claiming(width, height):
     """Return a PNG file that claims a size and holds nothing."""
     header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
@@ -229,9 +237,11 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 6\n%%EndComments\nshowpage
         (file_bytes("GIF")[:-60], "."),
         (file_bytes("PNG")[:100] + bytes(20) + file_bytes("PNG")[120:], "."),
         (png_claiming(50000, 50000), "decompression bomb"),
-        (png_claiming(10000, 10000), "decompression bomb"),
+        (png_claiming(10000, 10000), "more than 89478485 pixels, as a decompression bomb"),
+        (b"P6 0 5 255\n", "."),
+        (b"GIF89a" + bytes(20) + b";", "."),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_broken_images(tmp_path, content, reason):
     path = tmp_path / "broken.png"
@@ -301,14 +311,19 @@ def test_another_folder_for_the_cache_or_none(tmp_path, cache):
     assert len(list((tmp_path / "other" / "place").iterdir())) == 1
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "words", "objects", "rows", "floats", "zip"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "empty", "words", "objects", "rows", "floats", "flat", "no channels", "seven", "zip"]
+)
 def test_a_damaged_cache_is_made_anew(tmp_path, cache, damage):
     path = saved(tmp_path / "a.png", pixels())
     expected = decode_images([path])
     (store,) = cache.iterdir()
     whole = store.read_bytes()
-    if damage in ("objects", "rows", "floats"):
+    if damage in ("objects", "rows", "floats", "flat", "no channels", "seven"):
         wrong = {
+            "flat": np.zeros((1, 0, 4, 3), np.uint8),
+            "no channels": np.zeros((1, 6, 4, 0), np.uint8),
+            "seven": np.zeros((1, 6, 4, 7), np.uint8),
             "objects": np.array([{}, []], object),
             "rows": np.zeros((2, 6, 4, 3), np.uint8),
             "floats": np.zeros((1, 6, 4)),
@@ -337,9 +352,9 @@ def test_two_writers_fill_the_cache_at_once(tmp_path, cache, monkeypatch):
     paths = [saved(tmp_path / f"{i}.png", pixels(i)) for i in range(40)]
     both, keep = threading.Barrier(2, timeout=60), folder._save_cached
 
-    def keep_together(store, images):
+    def keep_together(*given):
         both.wait()
-        keep(store, images)
+        keep(*given)
 
     monkeypatch.setattr(folder, "_save_cached", keep_together)
     with ThreadPoolExecutor(2) as pool:

@@ -1,3 +1,4 @@
+import json
 import re
 import time
 import tracemalloc
@@ -12,7 +13,17 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from oneof import labels
-from oneof.labels import check_learnable, check_same_rows, encode, from_complementary, from_votes, rows_text
+from oneof.labels import (
+    check_learnable,
+    check_same_rows,
+    encode,
+    encode_for_model,
+    from_complementary,
+    from_votes,
+    rows_text,
+    warn_of_absent,
+    warn_of_unlearned,
+)
 
 CATS = [["cat", "dog"], ["dog"], ["cow", "cat"]]
 CATS_MATRIX = [[1, 0, 1], [0, 0, 1], [1, 1, 0]]
@@ -279,6 +290,117 @@ def test_a_separator_is_a_string_with_characters():
         encode(["a", "b"], separator=3)
 
 
+# Strings that look like sets
+
+
+def names_and_sets(separator):
+    """Two hundred strings of one to three names."""
+    rng = np.random.default_rng(0)
+    return [separator.join(rng.choice(["ant", "bee", "cow", "dog"], rng.integers(1, 4))) for _ in range(200)]
+
+
+@pytest.mark.parametrize("separator", ["|", ";", ","])
+@pytest.mark.parametrize("make", [list, np.array, objects, pd.Series])
+def test_strings_that_hold_several_labels_are_doubtful(make, separator):
+    y = make(names_and_sets(separator))
+    with pytest.warns(
+        UserWarning, match=rf"contain '\{separator}', such as .*pass separator='\{separator}' to split"
+    ):
+        encode(y)
+    with pytest.warns(UserWarning, match="count as one class each"):
+        from_complementary(y)
+
+
+@pytest.mark.parametrize("dumps", [json.dumps, repr])
+def test_lists_written_as_text_are_doubtful(dumps):
+    y = [dumps(text.split("|")) for text in names_and_sets("|")]
+    with pytest.warns(UserWarning, match=r"such as .* look like lists written as text.*json\.loads") as caught:
+        encode(y)
+    assert len(caught) == 1
+
+
+PEOPLE = [f"{last}, {first}" for last, first in zip("ABCDEFGHIJ", "klmnopqrst", strict=True)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("y", "arguments"),
+    [
+        (PEOPLE, {}),
+        (["cat", "dog", "cow", "cat|dog"], {}),
+        (["cat", "dog", "cow, brown"], {}),
+        ([[text] for text in names_and_sets("|")], {}),
+        (names_and_sets("|"), {"classes": sorted(set(names_and_sets("|")))}),
+        (names_and_sets("|"), {"separator": "|"}),
+        (["[x]", "y", "z"], {}),
+    ],
+)
+def test_names_with_a_separator_may_be_meant(y, arguments):
+    encode(y, **arguments)
+
+
+def test_an_unknown_label_that_holds_known_ones_names_the_separator():
+    with pytest.raises(
+        ValueError, match=r"unknown labels \('a\|b', 'b\|c'\) in rows 0, 1 .*: pass separator='\|'"
+    ):
+        encode(["a|b", "b|c"], classes=["a", "b", "c"])
+
+
+# Labels of a model
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (
+            ["cat", "dog"],
+            [0, 1],
+            r"the numbers 0, 1, as of a matrix .*fit with pandas.DataFrame\(matrix, columns=n",
+        ),
+        ([["cat", "dog"], ["dog"]], [0, 1], "the numbers 0, 1"),
+        ([0, 1], ["cat", "dog"], r"names such as 'cat': pass names, or model.classes_\[y\]"),
+        (np.array([0, 1]), ["cat", "dog"], "names such as 'cat': pass names"),
+        (["cat", "cow"], ["cat", "dog"], r"unknown labels \('cow'\).*encode all rows first"),
+        (["cat|dog", "cat"], ["cat", "dog"], r"pass separator='\|'$"),
+        (np.eye(3), ["cat", "dog"], "classes has 2 names and y has 3 columns.*encode all rows first"),
+        (
+            pd.DataFrame(np.eye(2), columns=["dog", "elk"]),
+            ["cat", "dog"],
+            r"the columns of y are \['dog', 'elk'\], but the classes are, in .*, \['cat', 'dog'\].*reindex",
+        ),
+        ([["cat"], []], ["cat", "dog"], "candidate set is empty in row 1, .* or drop the rows$"),
+    ],
+)
+def test_labels_that_are_not_those_of_a_model(y, classes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        encode_for_model(y, np.array(classes))
+    assert len(str(caught.value)) < 500
+
+
+def test_a_frame_without_names_takes_those_of_the_classes():
+    frame = pd.DataFrame([[1, 0], [0, 1]])
+    assert_encoded(encode(frame, classes=[1, 2]), [[1, 0], [0, 1]], [1, 2])
+    with pytest.raises(ValueError, match=r"columns of y are \[0, 1\].*\[1, 0\].*y\[classes\] to reorder"):
+        encode(frame, classes=[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("a\0", r"the label 'a\\x00', but arrays drop NUL characters"),
+        (2**63, "the label 9223372036854775808, but integers must have 64 bits: convert all labels to strings"),
+        (-(10**9999), "the label an integer of 33216 bits, but"),
+    ],
+    ids=range(3),
+)
+def test_labels_that_an_array_cannot_hold_are_refused(label, message):
+    other = "b" if isinstance(label, str) else 1
+    with pytest.raises(ValueError, match=message):
+        encode([[label], [other]])
+    with pytest.raises(ValueError, match=message):
+        from_votes([[label], [other]])
+
+
 # Plain labels
 
 
@@ -395,7 +517,7 @@ def test_unfit_classes_are_refused(classes, error, message):
         (
             list(range(15)),
             [0, 1],
-            r"unknown labels \(2, 3, .*, 11, \.\.\.\) in rows 2, 3, .*, \.\.\. \(13 in all\)",
+            r"unknown labels \(2, 3, .*, 11, \.\.\. \(13 in all\)\) in rows 2, 3, .*, \.\.\. \(13 in all\)",
         ),
     ],
 )
@@ -626,6 +748,82 @@ def test_unfit_votes_are_refused(votes, arguments, error, message):
         from_votes(votes, **arguments)
 
 
+LONG = pd.DataFrame(
+    {
+        "task": [f"t{i // 3}" for i in range(300)],
+        "worker": [f"w{i % 7}" for i in range(300)],
+        "label": [["cat", "cow", "dog"][i // 2 % 3] for i in range(300)],
+    }
+)
+WIDE = LONG.pivot(index="task", columns="worker", values="label")
+
+
+@pytest.mark.parametrize(
+    ("votes", "pivot"),
+    [
+        (LONG, r"votes\.pivot\(index='task', columns='worker', values='label'\)"),
+        (LONG.head(4), r"votes\.pivot\(index='task', columns='worker', values='label'\)"),
+        (
+            LONG.set_axis(["ImageID", "Annotator Id", "Answers"], axis=1),
+            r"votes\.pivot\(index='ImageID', columns='Annotator Id', values='Answers'\)",
+        ),
+        (LONG.set_axis(["x", "worker", "label"], axis=1), r"votes\.pivot\(index='x', columns='worker', values"),
+        (LONG.set_axis(["x", "y", "z"], axis=1), r"no values in common.*votes\.pivot\(index='x', columns='y', va"),
+        (LONG[["task", "label"]], r"no values in common.*votes\.pivot\(index='task', columns='worker', values='l"),
+        (LONG.to_numpy(), r"pandas\.DataFrame\(votes\)\.pivot\(index=0, columns=1, values=2\)"),
+    ],
+    ids=range(7),
+)
+def test_a_table_with_one_row_per_vote_is_refused(votes, pivot):
+    with pytest.raises(ValueError, match=pivot) as caught:
+        from_votes(votes)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_table_with_one_column_per_annotator_is_read():
+    encoded = from_votes(WIDE)
+    assert_encoded(
+        encoded, [[name in set(row) for name in ("cat", "cow", "dog")] for row in WIDE.to_numpy()], CLASSES
+    )
+    for votes in (WIDE.to_numpy(), WIDE.set_axis([f"worker{i}" for i in range(7)], axis=1), WIDE[["w0"]].dropna()):
+        assert from_votes(votes)[1].tolist() == CLASSES
+    lone = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["x"] * 40})
+    assert from_votes(lone)[1].tolist() == ["x", "y"]
+    each_once = pd.DataFrame({"a": range(40), "b": range(40)})
+    assert len(from_votes(each_once)[1]) == 40
+
+
+CLASSES = ["cat", "cow", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "message"),
+    [
+        (
+            [f"t{i}" for i in range(100)],
+            ValueError,
+            r"'new' of votes has a different value in every row.*drop\(col",
+        ),
+        (range(100, 200), ValueError, r"'new' of votes has a different value in every row"),
+        (np.linspace(0, 1, 100), ValueError, "'new' of votes holds 0.01.*, but votes are class names"),
+        (pd.date_range("2020-01-01", periods=100), TypeError, "'new' of votes holds dates"),
+        ([*pd.date_range("2020-01-01", periods=99), None], TypeError, "'new' of votes holds dates"),
+    ],
+    ids=range(5),
+)
+def test_columns_that_cannot_be_votes_are_refused(column, error, message):
+    votes = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["y", "x"] * 50})
+    with pytest.raises(error, match=message):
+        from_votes(votes.assign(new=column))
+
+
+def test_a_column_that_hardly_holds_votes_is_doubtful():
+    numbers = pd.DataFrame({"a": np.arange(300) // 3, "b": np.arange(300) % 7, "c": np.arange(300) % 3})
+    with pytest.warns(UserWarning, match=r"hardly any value of the column 'a' of votes .* votes\.pivot\("):
+        from_votes(numbers)
+
+
 # Complementary labels
 
 
@@ -677,6 +875,33 @@ def test_one_complementary_class_is_refused():
 
 
 # Helpers
+
+
+def test_classes_without_training_rows_are_doubtful():
+    candidates = np.array([[1, 0, 0, 1], [1, 0, 0, 0]], dtype=bool)
+    with pytest.warns(UserWarning, match=r"the classes 'b', 'c' are candidates of no training row.*shuffle=True"):
+        warn_of_absent(candidates, np.array(list("abcd")))
+    with pytest.warns(UserWarning, match="class 'b' is a candidate of no training row"):
+        warn_of_absent(candidates[:, :2], np.array(["a", "b"]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_are_known_cause_no_warning():
+    names, distributions = np.array(["a", "b"]), np.array([[1.0, 0.0], [0.3, 0.7]])
+    warn_of_absent(distributions > 0, names)
+    warn_of_unlearned(np.array([[False, True]] * 20), distributions, names)
+
+
+def test_rows_to_score_whose_labels_no_training_row_had_are_doubtful():
+    names, distributions = np.array(["a", "b", "c"]), np.array([[1.0, 0.0, 0.0], [0.8, 0.2, 0.0]])
+    rows = np.array([[True, False, True], [False, False, True]])
+    with pytest.warns(UserWarning, match=r"y has no label but 'c' in row 1, .*count as wrong.*shuffle=True"):
+        warn_of_unlearned(rows, distributions, names)
+    mostly = np.array([[False, True, False]] * 19 + [[True, False, False]])
+    with pytest.warns(
+        UserWarning, match=r"class 'b' is a candidate of nearly all rows of y, .*no training row.*shuf"
+    ):
+        warn_of_unlearned(mostly, distributions, names)
 
 
 def test_full_sets_teach_nothing():

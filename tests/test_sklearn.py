@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 import torch
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -66,6 +67,70 @@ def test_lists_in_cross_validation_name_encode(blobs):
     matrix, classes = oneof.encode(names)
     assert cross_val_score(oneof.CC(epochs=1), X, matrix, cv=KFold(4), error_score="raise").shape == (4,)
     assert classes.tolist() == [0, 1, 2, 9]
+
+
+def sorted_iris():
+    X, y = load_iris(return_X_y=True)  # sorted by class
+    candidates = np.random.default_rng(0).random((len(y), 3)) < 0.3
+    candidates[np.arange(len(y)), y] = True
+    return X, np.eye(3)[y], candidates
+
+
+def test_folds_of_sorted_rows_are_doubtful():
+    X, plain, candidates = sorted_iris()
+    with pytest.warns(UserWarning, match="training row") as caught:
+        cross_val_score(oneof.CC(epochs=2, random_state=0), X, plain, cv=3)
+    texts = [str(each.message) for each in caught if each.category is UserWarning]
+    assert len([text for text in texts if "of no training row" in text and "KFold(5, shuffle=True)" in text]) == 3
+    assert len([text for text in texts if "count as wrong" in text]) == 3
+    # Here every class is a candidate of training rows, but the true label of none in one of the folds.
+    with pytest.warns(UserWarning, match=r"class 0 is a candidate of nearly all rows of y, .*shuffle=True"):
+        cross_val_score(oneof.CC(epochs=2, random_state=0), X, candidates, cv=3)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_shuffled_folds_are_not():
+    X, plain, candidates = sorted_iris()
+    for matrix in (plain, candidates):
+        folds = KFold(3, shuffle=True, random_state=0)
+        assert cross_val_score(oneof.CC(epochs=20, random_state=0), X, matrix, cv=folds).mean() > 0.6
+
+
+def test_a_separator_reaches_everything_that_takes_labels(blobs):
+    X, S, y = blobs
+    names = np.array(["cat", "cow", "dog"])
+    sets, texts = [names[row].tolist() for row in S], ["|".join(names[row]) for row in S]
+    settings = {"epochs": 3, "random_state": 0, "patience": 2}
+    expected = oneof.CC(**settings).fit(X, sets, X_val=X, y_val=sets)
+    model = oneof.CC(**settings).fit(X, pd.Series(texts), X_val=X, y_val=texts, separator="|")
+    assert model.classes_.tolist() == names.tolist()
+    assert model.history_ == expected.history_
+    assert model.score(X, texts, separator="|") == expected.score(X, sets)
+    assert model.score(X, names[y], separator="|") == expected.score(X, names[y])
+    assert model.disambiguate(X, texts, separator="|").label.tolist() == expected.transduction_.tolist()
+    (other,) = oneof.fit_together(
+        [oneof.CC(**settings)], [{"X": X, "y": texts, "X_val": X, "y_val": texts, "separator": "|"}]
+    )
+    assert np.allclose(other.history_["loss"], expected.history_["loss"])
+    for act in (model.score, model.disambiguate):
+        with pytest.raises(ValueError, match=r"unknown labels \('cat\|.*: pass separator='\|'"):
+            act(X, texts)
+    with pytest.warns(UserWarning, match=r"contain '\|'.*pass separator='\|' to split them"):
+        oneof.CC(epochs=1).fit(X[:30], [text if "|" in text else f"{text}|dog" for text in texts[:30]])
+
+
+def test_a_model_without_class_names_says_how_to_give_them(blobs):
+    X, S, y = blobs
+    names = np.array(["cat", "cow", "dog"])
+    with pytest.raises(
+        ValueError, match=r"the numbers 0, 1, 2, .*fit with pandas\.DataFrame\(matrix, columns=names\)"
+    ):
+        oneof.CC(epochs=1).fit(X, S).score(X, names[y])
+    model = oneof.CC(epochs=1).fit(X, pd.DataFrame(S, columns=names))
+    assert 0 <= model.score(X, names[y]) <= 1
+    with pytest.raises(ValueError, match=r"names such as 'cat': pass names, or model\.classes_\[y\]"):
+        model.score(X, y)
+    assert model.score(X, model.classes_[y]) == model.score(X, names[y])
 
 
 @every_method

@@ -2,7 +2,9 @@
 
 import csv
 import gzip
+import pickle
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,10 @@ import pandas as pd
 import pytest
 
 from oneof import encode
+from oneof.data.label_cells import are_json_lists, label_sets
 from oneof.data.tables import (
     alternatives,
     check_target,
-    label_sets,
     named_features,
     numeric_features,
     read_table,
@@ -213,13 +215,53 @@ def test_label_sets_of_strings():
     cells = pd.Series(["a | b", " c ", "|"])
     assert label_sets(cells, "|") == [["a", "b"], ["c"], []]
     assert label_sets(pd.Series([" c ", " "])) == ["c", None]
-    with pytest.raises(ValueError, match="--separator is '', but must have a character"):
+    with pytest.raises(ValueError, match="separator is '', but must have a character"):
         label_sets(cells, "")
+
+
+@pytest.mark.parametrize("separator", [None, "|", ","])
+def test_json_lists_are_lists(separator):
+    cells = pd.Series(['["a", "b"]', '[ "c,d" ] ', "", "[]", "[1, 2.0]"])
+    assert label_sets(cells[:4], separator) == [["a", "b"], ["c,d"], None, []]
+    assert label_sets(cells[4:], separator) == [[1, 2.0]]
+    assert label_sets(cells[4:], separator, np.array(["1", "2"])) == [["1", "2"]]
+    assert are_json_lists(cells)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "['a', 'b']",
+        "[a]",
+        '["a"',
+        '[["a"]]',
+        '[{"a": 1}]',
+        "[true]",
+        "[null]",
+        '"a"',
+        "cat",
+        "[" * 10**5 + "]" * 10**5,
+        "[" + "1" * 5000 + "]",
+        3,
+        None,
+    ],
+    ids=range(13),
+)
+def test_other_cells_are_no_json_lists(cell):
+    cells = pd.Series(['["a", "b"]', cell], dtype=object)
+    assert not are_json_lists(cells)
+    assert label_sets(cells) == ['["a", "b"]', cell]
+
+
+def test_a_column_without_text_holds_no_json_lists():
+    for cells in ([""], [], [1, 2], [["a"], ["b"]], [np.array(["a", "b"])]):
+        assert not are_json_lists(pd.Series(cells, dtype=object))
 
 
 @pytest.mark.parametrize(
     ("cells", "classes", "expected"),
     [
+        (["1_0", "1" * 5000, "+1"], [1, 3], ["1_0", "1" * 5000, 1]),
         ([3, 1], ["1", "3"], ["3", "1"]),
         ([3.0, 1.0], ["1", "3"], ["3", "1"]),
         ([[3, 1], [1]], ["1", "3"], [["3", "1"], ["1"]]),
@@ -284,6 +326,20 @@ def test_a_damaged_archive_is_no_traceback(tmp_path):
         ({"x": np.zeros((2, 2)), "s": np.array([[0, 2], [1, 0]])}, "values such as 2"),
         ({"x": np.zeros((2, 2)), "s": np.eye(2), "classes": ["a"]}, "classes has 1 names and y has 2 columns"),
         ({"x": np.zeros((0, 2)), "s": np.zeros((0, 2))}, "has no rows"),
+        ({"x": np.zeros((2, 0)), "s": np.zeros(2)}, r"x of .* has shape \(2, 0\), but must be a table"),
+        ({"x": np.zeros((2, 0, 5)), "s": np.zeros(2)}, r"has shape \(2, 0, 5\)"),
+        ({"x": np.zeros((2, 4, 4, 0)), "s": np.zeros(2)}, r"has shape \(2, 4, 4, 0\)"),
+        (
+            {"x": np.array([["a", "b"]]), "s": np.zeros(1)},
+            "array 'x' of .* is of type <U1, but must hold numbers; con",
+        ),
+        ({"x": np.ones((1, 2), complex), "s": np.zeros(1)}, "'x' of .* is of type complex128"),
+        (
+            {"x": np.zeros((1, 2)), "s": np.zeros(1, "M8[D]")},
+            r"'s' of .* is of type datetime64\[D\], but .* or text",
+        ),
+        ({"x": np.zeros((1, 2)), "s": np.zeros(1, "V8")}, "'s' of .* is of type"),
+        ({"x": np.zeros((1, 2)), "s": np.zeros(1, [("n" * 900, int)])}, "'s' of .* is of type"),
         ({"x": np.array([[None, 1]]), "s": np.zeros(1)}, r"cannot be read \(Object arrays cannot be loaded"),
     ],
 )
@@ -291,6 +347,36 @@ def test_arrays_that_are_no_table(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "t.npz", ["s"])
+
+
+def test_members_that_are_no_arrays(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.zeros((2, 2)))
+    with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
+        file.writestr("s", b"no array")
+        file.writestr("p.npy", pickle.dumps([1, 2]))
+    with pytest.raises(
+        ValueError, match=r"the array 's' of .* is of type bytes, no array, but must hold numbers or t"
+    ):
+        read_table(tmp_path / "t.npz", ["s"])
+    with pytest.raises(ValueError, match=r"'p' of .* is of type bytes, no array"):
+        read_table(tmp_path / "t.npz", ["p"])
+
+
+def test_long_names_are_quoted_shortly(tmp_path):
+    header = ",".join(["c" * 5000, "d" * 5000, "\0" * 5000])
+    path = written(tmp_path, "t.csv", f"{header}\n{'x' * 9000},{'y' * 9000},z\n")
+    acts = (
+        lambda: read_table(path, ["e" * 5000]),
+        lambda: read_table(path, ["c" * 4999]),
+        lambda: numeric_features(read_table(path)),
+        lambda: named_features(read_table(path), ["f" * 5000, "g" * 5000]),
+        lambda: read_table(tmp_path / ("h" * 3000 + ".csv")),
+        lambda: read_table(tmp_path / ("h" * 3000 + ".xls")),
+    )
+    for act in acts:
+        with pytest.raises((ValueError, OSError)) as caught:
+            act()
+        assert len(str(caught.value)) < 500
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -1,7 +1,7 @@
 """The command line with missing, misspelt and repeated options, wrong files and wrong columns.
 
-A command that fails says so in one line on standard error, besides hints and warnings, with exit code 2, and leaves
-nothing behind.
+A command that fails says so in one line on standard error, besides hints and warnings. Its exit code is 2, and it
+leaves nothing behind.
 """
 
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ LABEL_ROWS = [
         "classes in another order than the columns",
         ValueError,
         lambda k: encode(pd.DataFrame(k.S, columns=THREE), THREE[::-1]),
-        "order of classes",
+        "order",
         "reorder",
     ),
     refused("the separator is a number", TypeError, lambda k: encode(["a|b"], separator=3), "separator is 3"),
@@ -325,7 +325,7 @@ FILE_ROWS = [
         "load onto a device by number",
         ValueError,
         lambda k: oneof.load_model(k.files / "model", device=0),
-        "device is 0",
+        "device is of type int",
     ),
     refused(
         "load with a list of methods",

@@ -16,8 +16,8 @@ from oneof import METHODS
 
 # Values of all kinds, most of which a setting does not accept.
 WRONG = [
-    None, True, -1, 0, 1.5, -0.5, math.nan, math.inf, 10**400, "", "text", b"text", [], [1], {}, {"a": 1}, {1}, object(),
-    1j, np.arange(3), np.eye(2), np.array("text"), Path("text"),
+    None, True, -1, 0, 1.5, -0.5, math.nan, math.inf, 10**400, "", "text", b"text", [], [1], {}, {"a": 1}, {1}, 1j,
+    object(), np.arange(3), np.eye(2), np.array("text"), Path("text"),
 ]  # fmt: skip
 # A network may be any callable, and is judged when it is built: see SETTING_ROWS.
 FIELDS = [each for each in every_field_once() if each.values[1] != "network"]
@@ -82,7 +82,9 @@ SETTING_ROWS = [
     refused(
         "a device that nobody knows", ValueError, lambda k: k.model(device="tpu").fit(k.X, k.S), "'tpu'", "'cpu'"
     ),
-    refused("a device as a number", ValueError, lambda k: k.model(device=0.5).fit(k.X, k.S), "device is 0.5"),
+    refused(
+        "a device as a number", ValueError, lambda k: k.model(device=0.5).fit(k.X, k.S), "device is of type float"
+    ),
     refused(
         "precision of another library",
         ValueError,

@@ -8,10 +8,12 @@ import typer
 from numpy.typing import NDArray
 
 from oneof.cli.app import fold, note
-from oneof.data import tables
+from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.io.words import shown
 from oneof.labels import encode
+from oneof.labels.separators import is_list_text
 
 
 def read(
@@ -40,16 +42,26 @@ def read_for(model: PartialLabelClassifier, table: Path, columns: list[str], ima
 
 def read_labels(data: tables.Table, column: str, separator: str | None, classes: Any = None) -> list[Any]:
     """Read labels or sets of labels; a cell that looks like a set but is taken for one label gets a hint."""
-    cells = tables.label_sets(data.columns[column], separator, classes)
+    if separator == "":
+        raise ValueError("--separator is '', but must have a character; pass one such as '|'")
+    cells = label_cells.label_sets(data.columns[column], separator, classes)
+    if label_cells.are_json_lists(data.columns[column]):
+        note("hint", f"the cells of {shown(column)} are JSON lists and are read as lists of labels")
     known = set() if classes is None else set(classes.tolist())
-    whole = [cell for cell in cells if isinstance(cell, str) and cell not in known]
+    _hint_at_sets(column, [cell for cell in cells if isinstance(cell, str) and cell not in known])
+    # As sets of one: encode would warn of what the hint has said.
+    return [[cell] if isinstance(cell, str) else cell for cell in cells]
+
+
+def _hint_at_sets(column: str, labels: list[str]) -> None:
+    """Say how cells are read as sets that look like sets, but were taken for one label each."""
+    label, fix = next(filter(is_list_text, labels), None), 'write them as JSON lists, such as ["cat", "dog"]'
     for mark in "|;,":
-        cell = next((cell for cell in whole if mark in cell), None)
-        if cell is not None:
-            count_as = f"cells of {column!r} such as {cell!r} count as one label each"
-            note("hint", f"{count_as}; pass --separator {mark!r} to split them")
-            break
-    return cells
+        if label is None:
+            label = next((each for each in labels if mark in each), None)
+            fix = f"pass --separator {mark!r} to split them"
+    if label is not None:
+        note("hint", f"cells of {shown(column)} such as {shown(label)} count as one label each; {fix}")
 
 
 def candidates_for(

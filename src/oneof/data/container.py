@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from oneof.io.arguments import as_array
+from oneof.io.words import reason, shown
 from oneof.labels import encode
 
 
@@ -50,9 +51,10 @@ class PartialLabels:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name is of type {type(self.name).__name__}, but must be a string: pass str(name)")
-        x = _checked_rows(self.x, self.name)
-        candidates, classes = _checked_candidates(self.candidates, self.classes, len(x), self.name)
-        y = None if self.y is None else _checked_truth(self.y, len(x), len(classes), self.name)
+        name = shown(self.name, 60)
+        x = _checked_rows(self.x, name)
+        candidates, classes = _checked_candidates(self.candidates, self.classes, len(x), name)
+        y = None if self.y is None else _checked_truth(self.y, len(x), len(classes), name)
         for field, array in {"x": x, "candidates": candidates, "y": y, "classes": classes}.items():
             object.__setattr__(self, field, _read_only(array))
 
@@ -78,8 +80,8 @@ class PartialLabels:
             numbers = np.arange(len(self))[chosen]
         except IndexError as error:
             raise ValueError(
-                f"rows cannot be taken from {self.name!r} ({error}): pass numbers from 0 to {len(self) - 1}, "
-                f"a mask of {len(self)} booleans, or a slice"
+                f"rows cannot be taken from {shown(self.name, 60)} ({reason(error)}): pass numbers from 0 to "
+                f"{len(self) - 1}, a mask of {len(self)} booleans, or a slice"
             ) from None
         if numbers.ndim != 1 or not len(numbers):
             raise ValueError(
@@ -99,11 +101,11 @@ def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
     is_table, is_images = x.ndim == 2, x.ndim in (3, 4)
     if not ((is_table or is_images) and (x.dtype.kind == "f" or (is_images and x.dtype == np.uint8))):
         raise ValueError(
-            f"x of {name!r} has shape {x.shape} and type {x.dtype}, but must be a table (n, features) of floats "
+            f"x of {name} has shape {x.shape} and type {x.dtype}, but must be a table (n, features) of floats "
             "or images (n, height, width[, channels]) of uint8 or floats: reshape or convert it"
         )
     if not x.size:
-        raise ValueError(f"x of {name!r} has shape {x.shape}, but must not be empty: pass at least one row")
+        raise ValueError(f"x of {name} has shape {x.shape}, but must not be empty: pass at least one row")
     return x
 
 
@@ -115,13 +117,13 @@ def _checked_candidates(
     k = as_array(classes, "classes").size
     if matrix.shape != (n, k) or k < 2:
         raise ValueError(
-            f"candidates of {name!r} has shape {matrix.shape}, but x has {n} rows and classes {k} names: pass one "
+            f"candidates of {name} has shape {matrix.shape}, but x has {n} rows and classes {k} names: pass one "
             "row for each row of x and one column for each of at least two classes"
         )
     wrong = matrix[(matrix != 0) & (matrix != 1)]
     if wrong.size:
         raise ValueError(
-            f"candidates of {name!r} holds values such as {wrong[0]}, but may hold only 0 and 1: "
+            f"candidates of {name} holds values such as {shown(wrong[0])}, but may hold only 0 and 1: "
             "turn class names into a matrix with oneof.encode"
         )
     return encode(matrix, classes)
@@ -132,13 +134,13 @@ def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
     y = as_array(labels, "y")
     if y.shape != (n,) or y.dtype.kind not in "ui":
         raise ValueError(
-            f"y of {name!r} has shape {y.shape} and type {y.dtype}, but must hold {n} integers, one class number "
+            f"y of {name} has shape {y.shape} and type {y.dtype}, but must hold {n} integers, one class number "
             "for each row of x: convert it, or pass None"
         )
     outside = y[(y < 0) | (y >= k)]
     if outside.size:
         raise ValueError(
-            f"y of {name!r} holds {outside[0]}, but must hold the numbers 0 to {k - 1} of the classes: "
+            f"y of {name} holds {shown(outside[0])}, but must hold the numbers 0 to {k - 1} of the classes: "
             "number the labels by their place in classes"
         )
     return y.astype(np.int64, copy=False)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.download import Meter
+from oneof.io.words import joined, reason, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -23,6 +24,7 @@ _GRAY = {"1", "L", "LA", "La", "I;16", "I;16B", "I;16L"}
 _ORIENTATION, _TURNED = 0x0112, range(5, 9)  # an EXIF tag, and its values for images turned by 90 degrees
 _BLOCK = 32  # images that a thread takes at a time
 _SHOWN = 3  # files in a message
+_ROOM = 330  # characters for them
 
 
 def decode(files: list[Path], size: Any, channels: int | None, workers: int | None, progress: bool) -> Bytes:
@@ -39,9 +41,10 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
         try:
             images = np.empty((len(files), *size) if gray else (len(files), *size, 3), np.uint8)
-        except MemoryError:
+        except (MemoryError, ValueError):  # ValueError for sizes beyond any memory
             raise ValueError(
-                f"{len(files)} images of height and width {size} do not fit into memory; pass a smaller size"
+                f"{len(files)} images of height and width {shown(size)} do not fit into memory; pass a smaller "
+                "size"
             ) from None
 
         def fill(path: Path, row: int) -> None:
@@ -56,7 +59,7 @@ def _common_size(files: list[Path], sizes: list[tuple[int, int]]) -> tuple[int, 
     for path, size in zip(files, sizes, strict=True):
         if size != sizes[0]:
             raise ValueError(
-                f"{str(files[0])!r} has height and width {sizes[0]}, and {str(path)!r} has {size}, but all images "
+                f"{shown(files[0])} has height and width {sizes[0]}, and {shown(path)} has {size}, but all images "
                 "must have one size; pass size=(height, width) to scale them"
             )
     return sizes[0]
@@ -81,13 +84,13 @@ def _in_threads(
         for outcomes in pool.map(block, range(0, len(files), _BLOCK)):
             results += outcomes
             meter.show(len(results))
-    broken = [
-        f"{str(path)!r} ({' '.join(str(result).split()) or type(result).__name__})"
-        for path, result in zip(files, results, strict=True)
-        if isinstance(result, Exception)
-    ]
+    broken = {path: each for path, each in zip(files, results, strict=True) if isinstance(each, Exception)}
     if broken:
-        raise ValueError(f"no image can be read from {listed(broken)}; mend the files or drop their rows")
+        room = _ROOM // min(len(broken), _SHOWN) // 2
+        named = (f"{shown(path, room)} ({reason(error, room)})" for path, error in broken.items())
+        raise ValueError(
+            f"no image can be read from {joined(named, _SHOWN, 2 * _ROOM)}; mend the files or drop their rows"
+        )
     return results
 
 
@@ -95,6 +98,8 @@ def _read_header(path: Path, _: int) -> tuple[tuple[int, int], bool]:
     """Return height and width of the upright image, and whether it is gray, from the header."""
     with _opened(path) as image:
         width, height = image.size
+        if not (width and height):
+            raise ValueError(f"it is {width} pixels wide and {height} high")
         # Without EXIF data in the header the image is upright, or Pillow turns it itself, as it does for TIFF.
         turned = "exif" in image.info and image.getexif().get(_ORIENTATION) in _TURNED
         return ((width, height) if turned else (height, width)), image.mode in _GRAY
@@ -127,9 +132,12 @@ def _opened(path: Path) -> "Image":
         return Image.open(path, formats=_FORMATS)
     except UnidentifiedImageError:
         raise ValueError(f"it is none of {', '.join(_FORMATS)}") from None
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        most = Image.MAX_IMAGE_PIXELS
+        raise ValueError(f"it says that it has more than {most} pixels, as a decompression bomb does") from None
 
 
-def listed(texts: Iterable[str]) -> str:
-    """List the first few distinct texts, and how many there are."""
-    every = list(dict.fromkeys(texts))
-    return ", ".join(every[:_SHOWN]) + (f", ... ({len(every)} in all)" if len(every) > _SHOWN else "")
+def listed_files(paths: Iterable[Any]) -> str:
+    """Quote the first few of distinct paths or names, and say how many there are."""
+    every = list(dict.fromkeys(map(str, paths)))
+    return joined((shown(path, _ROOM // min(len(every), _SHOWN)) for path in every), _SHOWN, 2 * _ROOM)

@@ -5,7 +5,8 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 from oneof.data.catalogue import Archive, Dataset, File
 from oneof.io.files import replacing
 from oneof.io.progress import Display
+from oneof.io.words import reason, shown
 
 TIMEOUT = 30.0  # seconds in which a server must send something
 _CHUNK = 2**18
+_LONGEST_REASON = 200  # characters, which two checksums fit into
 
 
 def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
@@ -30,7 +33,7 @@ def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
     folder : Path
         The folder under which the files go.
     """
-    absent = f"there is no file {str(folder / missing[0].path)!r}"
+    absent = f"there is no file {shown(folder / missing[0].path)}"
     if not missing[0].sha256:
         raise FileNotFoundError(
             f"{absent}, and it is not downloaded since no checksum of it is known; get it from {dataset.source} "
@@ -49,8 +52,7 @@ def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
         return
     for file in missing:
         path = folder / file.path
-        _make_folder(path.parent)
-        with replacing(path) as part:
+        with _new_folder(path.parent), replacing(path) as part:
             _try_all(file.urls, path, partial(_download, part=part, size=file.size, sha256=file.sha256))
 
 
@@ -62,8 +64,7 @@ def digest(path: Path, algorithm: str) -> str:
 
 def _fetch_archive(archive: Archive, missing: Sequence[File], folder: Path) -> None:
     """Download an archive to a temporary folder and take the missing files out of it."""
-    _make_folder(folder)
-    with tempfile.TemporaryDirectory(prefix=".oneof-", dir=folder) as temporary:
+    with _new_folder(folder), tempfile.TemporaryDirectory(prefix=".oneof-", dir=folder) as temporary:
         part = Path(temporary) / "archive.tar.gz"
 
         def attempt(url: str) -> None:
@@ -73,12 +74,26 @@ def _fetch_archive(archive: Archive, missing: Sequence[File], folder: Path) -> N
         _try_all(archive.urls, folder / missing[0].path, attempt)
 
 
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make a folder; when the block fails, remove again what was made and is still empty."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        _make_folder(folder)
+        yield
+    except BaseException:
+        with suppress(OSError):  # another download may have put a file there
+            for each in made:
+                each.rmdir()
+        raise
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(
-            f"the folder {str(folder)!r} for downloads cannot be made ({error.strerror}); pass another as root "
+            f"the folder {shown(folder)} for downloads cannot be made ({error.strerror}); pass another as root "
             "or set ONEOF_DATA"
         ) from None
 
@@ -92,7 +107,7 @@ def _try_all(urls: Sequence[str], path: Path, attempt: Callable[[str], None]) ->
         except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as error:
             failures.append(f"{url}: {_reason(error)}")
     raise FileNotFoundError(
-        f"there is no file {str(path)!r}, and its download failed ({'; '.join(failures)}); try again, or get it "
+        f"there is no file {shown(path)}, and its download failed ({'; '.join(failures)}); try again, or get it "
         "elsewhere and put it there"
     )
 
@@ -105,7 +120,7 @@ def _reason(error: Exception) -> str:
     if "timed out" in str(error):
         return f"no answer in {TIMEOUT:g} s"
     words = {"ConnectionError": "no connection", "ChunkedEncodingError": "the connection broke"}
-    return words.get(type(error).__name__, " ".join(str(error).split()))
+    return words.get(type(error).__name__) or reason(error, _LONGEST_REASON)
 
 
 def _download(url: str, part: Path, size: int, **checksum: str) -> None:
@@ -160,19 +175,18 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
             if member.size > most:
-                raise ValueError(f"{member.name!r} in the archive has {member.size} bytes, more than {most}")
+                raise ValueError(f"{shown(member.name)} in the archive has {member.size} bytes, more than {most}")
             if member.name not in wanted:
                 continue
             file = wanted.pop(member.name)
             content = tar.extractfile(member) if member.isreg() else None
             if content is None:
-                raise ValueError(f"{member.name!r} in the archive is no regular file")
-            _make_folder((folder / file.path).parent)
-            with replacing(folder / file.path) as part:
+                raise ValueError(f"{shown(member.name)} in the archive is no regular file")
+            with _new_folder((folder / file.path).parent), replacing(folder / file.path) as part:
                 with part.open("wb") as target:
                     shutil.copyfileobj(content, target)
                 if (found := digest(part, "sha256")) != file.sha256:
-                    raise ValueError(f"{member.name!r} in the archive has the sha256 checksum {found}")
+                    raise ValueError(f"{shown(member.name)} in the archive has the sha256 checksum {found}")
             if not wanted:
                 return
     raise ValueError(f"{next(iter(wanted))!r} is not in the archive")

@@ -4,25 +4,36 @@ import hashlib
 import json
 import os
 import stat
-import warnings
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from oneof.data.cache import cache_folder
+from oneof.data.cache import (
+    LIMIT_VARIABLE,
+    cache_folder,
+    cache_usage,
+    image_limit,
+    make_room,
+    mark_used,
+    size_text,
+)
 from oneof.data.container import PartialLabels
-from oneof.data.decoding import Bytes, decode, listed
-from oneof.data.tables import label_sets, read_table
+from oneof.data.decoding import Bytes, decode, listed_files
+from oneof.data.label_cells import label_sets
+from oneof.data.tables import read_table
 from oneof.io.arguments import as_path
 from oneof.io.files import replacing
+from oneof.io.words import shown, warn
 from oneof.labels import encode, rows_text
 
 StrPath = str | os.PathLike[str]
 Cache = StrPath | Literal[False] | None
 Size = int | tuple[int, int] | None
 
+_LARGEST_SIDE = 2**31
 _VERSION = 1  # goes into every key of the cache; raise it when the same files give other bytes
 
 
@@ -62,11 +73,11 @@ def load_images(
     names = columns[file].tolist()
     paths = image_paths(path, file, names, folder)
     sets = label_sets(columns[candidates], separator)
-    empty = [repr(name) for name, labels in zip(names, sets, strict=True) if labels is None or labels == []]
+    empty = [name for name, labels in zip(names, sets, strict=True) if labels is None or labels == []]
     if empty:
         raise ValueError(
-            f"the candidate set is empty for {listed(empty)}, but every image needs at least one label; fill in "
-            f"the column {candidates!r} of {str(path)!r} or drop the rows"
+            f"the candidate set is empty for {listed_files(empty)}, but every image needs at least one label; "
+            f"fill in the column {shown(candidates)} of {shown(path)} or drop the rows"
         )
     matrix, classes = encode(sets)
     images = decode_images(paths, size, None, cache, workers, progress)
@@ -77,7 +88,9 @@ def image_paths(table: Path, file: str, names: Sequence[Any], folder: StrPath | 
     """Return the paths of the files that the column ``file`` of a table names, in a folder or beside it."""
     nameless = [row for row, name in enumerate(names) if not (isinstance(name, str) and name)]
     if nameless:
-        raise ValueError(f"{str(table)!r} names no file in {rows_text(nameless)}; fill in the column {file!r}")
+        raise ValueError(
+            f"{shown(table)} names no file in {rows_text(nameless)}; fill in the column {shown(file)}"
+        )
     base = table.parent if folder is None else Path(folder)
     return [base / name for name in names]
 
@@ -103,7 +116,9 @@ def decode_images(
         1 for gray, 3 for colour; by default gray only where all images are.
     cache : path, False or None
         The folder in which decoded images are kept, by default ``oneof/images`` in the user's cache folder; False
-        keeps none. They are found again by the names, sizes and times of the files, `size` and `channels`.
+        keeps none. They are found again by the names, sizes and times of the files, `size` and `channels`. The
+        default folder holds at most 2 GB, or ``$ONEOF_IMAGE_CACHE_GB``: what was used longest ago is removed.
+        ``oneof cache`` says how large it is and clears it.
     workers : int, optional
         The number of threads, by default one for each processor.
     progress : bool, default=False
@@ -121,25 +136,31 @@ def decode_images(
     key = _key(files, size, channels)
     if cache is False:
         return decode(files, size, channels, workers, progress)
+    limit = image_limit() if cache is None else None  # a folder of the user's own has none
     store = (cache_folder() / "images" if cache is None else Path(cache)) / f"{key}.npy"
-    images = _load_cached(store, len(files))
+    images = _load_cached(store, len(files), size)
     if images is None:
         images = decode(files, size, channels, workers, progress)
-        _save_cached(store, images)
+        _save_cached(store, images, limit, progress)
     return images
 
 
 def _check_settings(size: Any, channels: Any, workers: Any) -> None:
     if not (size is None or (isinstance(size, tuple | list) and len(size) == 2 and all(map(_is_count, size)))):
         raise ValueError(
-            f"size is {size!r}, but must be a number of pixels or (height, width); pass 32 or (32, 48)"
+            f"size is {shown(size)}, but must be a number of pixels or (height, width); pass 32 or (32, 48)"
+        )
+    if size is not None and max(size) > _LARGEST_SIDE:
+        raise ValueError(
+            f"size is {shown(size)}, but more than {_LARGEST_SIDE} pixels a side do not fit into memory; "
+            "pass a smaller size"
         )
     if channels not in (None, 1, 3):
         raise ValueError(
-            f"channels is {channels!r}, but must be 1 for gray or 3 for colour; pass one of them or None"
+            f"channels is {shown(channels)}, but must be 1 for gray or 3 for colour; pass one of them or None"
         )
     if not (workers is None or _is_count(workers)):
-        raise ValueError(f"workers is {workers!r}, but must be a number of threads; pass 1 or more, or None")
+        raise ValueError(f"workers is {shown(workers)}, but must be a number of threads; pass 1 or more, or None")
 
 
 def _is_count(value: Any) -> bool:
@@ -159,14 +180,14 @@ def _key(files: list[Path], size: Any, channels: int | None) -> str:
         if status and stat.S_ISREG(status.st_mode):
             facts.append((str(path.absolute()), status.st_size, status.st_mtime_ns))
         else:
-            missing.append(repr(str(path)))
+            missing.append(path)
     if missing:
-        raise FileNotFoundError(f"there is no file {listed(missing)}; check the names and the folder")
+        raise FileNotFoundError(f"there is no file {listed_files(missing)}; check the names and the folder")
     text = json.dumps([_VERSION, size and [int(side) for side in size], channels, facts])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _load_cached(store: Path, rows: int) -> Bytes | None:
+def _load_cached(store: Path, rows: int, size: Any) -> Bytes | None:
     """Return decoded images from the cache; None where it has none, or a damaged file."""
     try:
         images = np.load(store, mmap_mode="r", allow_pickle=False)
@@ -174,18 +195,48 @@ def _load_cached(store: Path, rows: int) -> Bytes | None:
         return None
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim not in (3, 4):
         return None
-    return images if len(images) == rows else None
+    if len(images) != rows or 0 in images.shape or images.shape[3:] not in ((), (3,)):
+        return None
+    if size is not None and images.shape[1:3] != tuple(size):
+        return None
+    mark_used(store)
+    return images
 
 
-def _save_cached(store: Path, images: Bytes) -> None:
-    """Put decoded images into the cache, if it can be written to."""
+def _save_cached(store: Path, images: Bytes, limit: int | None, progress: bool) -> None:
+    """Put decoded images into the cache, if it can be written to and they do not exceed its limit."""
+    if limit is not None and images.nbytes > limit:
+        warn(
+            f"decoded images of {size_text(images.nbytes)} are not kept, since the cache holds at most "
+            f"{size_text(limit)}, so that they are decoded again next time; set {LIMIT_VARIABLE} to more, or "
+            "pass a folder as cache, or False"
+        )
+        return
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
         with replacing(store) as part, part.open("wb") as file:
             np.save(file, images, allow_pickle=False)
     except OSError as error:
-        warnings.warn(
-            f"decoded images cannot be kept in {str(store.parent)!r} ({error.strerror}); pass another folder as "
-            "cache, or False",
-            stacklevel=3,
+        warn(
+            f"decoded images cannot be kept in {shown(store.parent)} ({error.strerror}); pass another folder as "
+            "cache, or False"
         )
+        return
+    if limit is not None:
+        _keep_small(store, limit, progress)
+
+
+def _keep_small(store: Path, limit: int, progress: bool) -> None:
+    """Remove what was used longest ago beyond the limit, and say where the cache is and how large."""
+    removed = make_room(store.parent, limit)
+    (usage,) = cache_usage(["images"])
+    text = (
+        f"the cache of decoded images in {shown(usage.folder)} holds {size_text(usage.size)} of {size_text(limit)}"
+    )
+    grown = usage.size + sum(removed) > limit / 2 >= usage.size + sum(removed) - store.stat().st_size
+    if removed:
+        warn(f"{text}, after {len(removed)} files used long ago were removed; set {LIMIT_VARIABLE} to keep more")
+    elif grown:
+        warn(f"{text}; oneof cache --clear empties it")
+    elif progress:
+        print(f"{text}; oneof cache --clear empties it", file=sys.stderr)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.matlab import read_matrices
+from oneof.io.words import reason, shown
 
 Bytes = NDArray[np.uint8]
 
@@ -132,5 +133,6 @@ def _reading(path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{str(path)!r} cannot be read ({reason}); put the published file in its place") from None
+        raise ValueError(
+            f"{shown(path)} cannot be read ({reason(error)}); put the published file in its place"
+        ) from None

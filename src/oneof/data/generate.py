@@ -24,6 +24,7 @@ from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
+from oneof.io.words import shown
 from oneof.methods import load_model
 from oneof.train.checkpoint import fingerprint
 
@@ -81,7 +82,9 @@ def generate(
     Generated
     """
     if data.y is None:
-        raise ValueError(f"the data set {data.name!r} has no true labels, but candidate sets are made of them")
+        raise ValueError(
+            f"the data set {shown(data.name)} has no true labels, but candidate sets are made of them"
+        )
     asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
     rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
     decided = (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
@@ -114,8 +117,8 @@ def generate(
 
 def asks_annotator(process: str) -> bool:
     """Return whether a process depends on the instance, by the scores of an annotator."""
-    if process not in corrupt.PROCESSES:
-        raise ValueError(f"process is {process!r}, but must be one of {', '.join(corrupt.PROCESSES)}")
+    if not isinstance(process, str) or process not in corrupt.PROCESSES:
+        raise ValueError(f"process is {shown(process)}, but must be one of {', '.join(corrupt.PROCESSES)}")
     return "scores" in inspect.signature(corrupt.PROCESSES[process]).parameters
 
 
@@ -131,7 +134,7 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
     foreign = [name for name in parameters if name not in allowed]
     if foreign:
         takes = f"takes {', '.join(allowed)}" if allowed else "takes no parameters"
-        raise ValueError(f"the process {process!r} has no parameter {foreign[0]!r}; it {takes}")
+        raise ValueError(f"the process {shown(process)} has no parameter {shown(foreign[0])}; it {takes}")
     arguments = {
         name: known[name].default for name in allowed if known[name].default is not inspect.Parameter.empty
     }
@@ -142,14 +145,14 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
     if "groups" in known:
         if len(data.classes) != len(CIFAR100_SUPERCLASSES) or data.name != "cifar-100":
             raise ValueError(
-                f"the process {process!r} needs groups of classes, but {data.name!r} has none; use it with "
-                "cifar-100, or call oneof.data.corrupt.hierarchical with groups of your own"
+                f"the process {shown(process)} needs groups of classes, but {shown(data.name)} has none; use it "
+                "with cifar-100, or call oneof.data.corrupt.hierarchical with groups of your own"
             )
         arguments["groups"] = np.asarray(CIFAR100_SUPERCLASSES)
     arguments |= parameters
     missing = [name for name in allowed if name not in arguments]
     if missing:
-        raise ValueError(f"the process {process!r} needs a value for {missing[0]!r}")
+        raise ValueError(f"the process {shown(process)} needs a value for {missing[0]!r}")
     return arguments
 
 
@@ -215,7 +218,12 @@ def _write(generated: Generated, path: Path) -> None:
 
 def _read(path: Path) -> Generated:
     tensors, facts = tensor_file.read(path, "candidates")
-    return Generated(tensors["candidates"].numpy(), facts["manifest"])
+    try:
+        return Generated(tensors["candidates"].numpy(), facts["manifest"])
+    except KeyError:
+        raise ValueError(
+            f"{shown(path)} lacks candidate sets or a manifest; oneof cache --clear --kind candidates removes it"
+        ) from None
 
 
 def _accuracy(scores: NDArray[Any], y: NDArray[Any]) -> float:

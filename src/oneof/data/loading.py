@@ -47,7 +47,7 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
         Features as they were published, not scaled.
     """
     if not isinstance(name, str) or name not in DATASETS:
-        raise ValueError(f"there is no data set {shown(name)}; {alternatives(str(name).lower()[:40], DATASETS)}")
+        raise ValueError(f"there is no data set {shown(name)}; {alternatives(str(name).lower(), DATASETS)}")
     dataset = DATASETS[name]
     paths = _locate(dataset, data_folder(root))
     if dataset.format == "mat":
@@ -96,7 +96,7 @@ def data_folder(root: Root = None) -> Path:
     try:
         return Path(chosen).expanduser() if chosen else cache_folder()
     except RuntimeError:
-        raise FileNotFoundError(f"there is no home folder for {str(chosen)!r}; pass a whole path") from None
+        raise FileNotFoundError(f"there is no home folder for {shown(chosen)}; pass a whole path") from None
 
 
 def _locate(dataset: Dataset, folder: Path) -> list[Path]:
@@ -105,7 +105,7 @@ def _locate(dataset: Dataset, folder: Path) -> list[Path]:
     for file, path in found.items():
         if path and file.sha256 and (checksum := digest(path, "sha256")) != file.sha256:
             raise ValueError(
-                f"{str(path)!r} has the sha256 checksum {checksum}, but the published file has {file.sha256}; "
+                f"{shown(path)} has the sha256 checksum {checksum}, but the published file has {file.sha256}; "
                 "move it away to have it downloaded, or put the published file in its place"
             )
     missing = [file for file, path in found.items() if path is None]
@@ -153,7 +153,7 @@ def _table(dataset: Dataset, path: Path) -> PartialLabels:
     found, expected = (*x.shape, candidates.shape[1]), (*dataset.rows, *dataset.shape, len(dataset.classes))
     if found != expected:
         raise ValueError(
-            f"{str(path)!r} has {found} rows, features and classes, but {dataset.name} has {expected}; put the "
+            f"{shown(path)} has {found} rows, features and classes, but {dataset.name} has {expected}; put the "
             "published file in its place"
         )
     return PartialLabels(x, candidates, y, np.array(dataset.classes), dataset.name)

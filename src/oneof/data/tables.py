@@ -16,13 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oneof.io.files import replacing
+from oneof.io.words import listed, reason, shortened, shown
 from oneof.labels import encode
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _WRITABLE = (*_DELIMITERS, ".parquet")
 _READABLE = (*_WRITABLE, ".npz")
+_LONGEST = 100  # characters of a name that are compared with others
 _JOIN = "|"  # between the labels of a list, in files that hold text only
-_SHOWN = 10  # names in a message
 
 
 class Table(NamedTuple):
@@ -51,15 +52,16 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
     Table
     """
     kind = _kind(path, _READABLE)
+    _check_path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}; check the path of the table")
+        raise FileNotFoundError(f"there is no file {shown(path)}; check the path of the table")
     columns = list(dict.fromkeys(columns))
     if kind == ".npz":
         table = _read_npz(path, columns)
     else:
         table = _read_parquet(path, columns) if kind == ".parquet" else _read_text(path, kind, columns)
     if not len(table.rows):
-        raise ValueError(f"{str(path)!r} has no rows, but at least one is needed; fill the table")
+        raise ValueError(f"{shown(path)} has no rows, but at least one is needed; fill the table")
     return table
 
 
@@ -80,18 +82,19 @@ def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) 
     """Refuse a path that cannot be written to or is an input, before the work on what is written there begins."""
     if table:
         _kind(path, _WRITABLE)
+    _check_path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder, but a file is to be written; add a file name")
+        raise IsADirectoryError(f"{shown(path)} is a folder, but a file is to be written; add a file name")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it first")
+        raise FileNotFoundError(f"the folder {shown(path.parent)} does not exist; create it first")
     for source in inputs:
         if path.exists() and source.exists() and path.samefile(source):
-            raise ValueError(f"{str(path)!r} is an input and would be overwritten; write to another file")
+            raise ValueError(f"{shown(path)} is an input and would be overwritten; write to another file")
     try:
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise OSError(
-            f"the folder {str(path.parent)!r} cannot be written to ({error.strerror}); choose another"
+            f"the folder {shown(path.parent)} cannot be written to ({error.strerror}); choose another"
         ) from None
 
 
@@ -103,8 +106,8 @@ def numeric_features(table: Table, apart: Collection[str] = ()) -> Any:
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
     if unnamed:  # most often the row numbers that pandas wrote, which are no feature
         raise ValueError(
-            f"{str(table.path)!r} has a column without a name, but features have names; name it, or fit with "
-            f"--drop {unnamed[0]!r}"
+            f"{shown(table.path)} has a column without a name, but features have names; name it, or fit with "
+            f"--drop {shown(unnamed[0])}"
         )
     return _as_floats(frame, table.as_written)
 
@@ -116,41 +119,16 @@ def named_features(table: Table, names: Sequence[str]) -> Any:
     missing = [name for name in names if name not in table.rows]
     if missing:
         raise ValueError(
-            f"{str(table.path)!r} lacks the columns {_quoted(missing)} that the model was fitted on; add them"
+            f"{shown(table.path)} lacks the columns {listed(missing)} that the model was fitted on; add them"
         )
     return _as_floats(table.rows[list(names)], table.as_written)
 
 
-def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] | None = None) -> list[Any]:
-    """Turn the cells of a column into labels and sets of labels, which :func:`oneof.encode` takes.
-
-    Parameters
-    ----------
-    column : Series
-        Strings, numbers or lists.
-    separator : str, optional
-        Splits strings; without it a string is one label.
-    classes : array, optional
-        The classes of a model: labels are written as these are, 3 as "3" or "3" as 3.
-
-    Returns
-    -------
-    list
-        One item per row.
-    """
-    if separator == "":
-        raise ValueError("--separator is '', but must have a character; pass one such as '|'")
-    cells = [_split(cell, separator) for cell in column.tolist()]
-    if classes is None:
-        return cells
-    as_classes = _number_to_text if isinstance(classes.tolist()[0], str) else _text_to_number
-    return [list(map(as_classes, cell)) if isinstance(cell, list) else as_classes(cell) for cell in cells]
-
-
 def alternatives(name: str, names: Collection[str]) -> str:
     """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
-    close = get_close_matches(name, list(names))
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {_quoted(list(names))}"
+    close = get_close_matches(name[:_LONGEST], list(names))
+    quoted = " or ".join(shown(each, 50) for each in close)
+    return f"did you mean {quoted}?" if close else f"there are {listed(names)}"
 
 
 def _kind(path: Path, kinds: tuple[str, ...]) -> str:
@@ -161,15 +139,26 @@ def _kind(path: Path, kinds: tuple[str, ...]) -> str:
                 _need_pyarrow(path)
             return kind
     raise ValueError(
-        f"{str(path)!r} must end in {', '.join(kinds[:-1])} or {kinds[-1]}; rename or convert the file"
+        f"{shown(path)} must end in {', '.join(kinds[:-1])} or {kinds[-1]}; rename or convert the file"
     )
+
+
+def _check_path(path: Path) -> None:
+    """Refuse a path that no file can have, such as one that is too long."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else reason(error)
+        raise OSError(f"{shown(path)} cannot be opened ({why}); choose another path") from None
 
 
 def _need_pyarrow(path: Path) -> None:
     try:
         import pyarrow  # noqa: F401, PLC0415 - pyarrow is optional
     except ImportError:
-        raise ValueError(f"{str(path)!r} needs pyarrow, which is missing; pip install oneof[parquet]") from None
+        raise ValueError(f"{shown(path)} needs pyarrow, which is missing; pip install oneof[parquet]") from None
 
 
 @contextmanager
@@ -178,9 +167,9 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"{str(path)!r} cannot be read ({reason}); mend the file, or give it the extension of its format"
+            f"{shown(path)} cannot be read ({reason(error)}); mend the file, or give it the extension of its "
+            "format"
         ) from None
 
 
@@ -210,7 +199,7 @@ def _read_parquet(path: Path, columns: list[str]) -> Table:
         frame = pd.read_parquet(path)
         frame.columns = frame.columns.map(str)
         if not frame.columns.is_unique:
-            raise ValueError(f"{_quoted(frame.columns[frame.columns.duplicated()])} occurs more than once")
+            raise ValueError(f"{listed(frame.columns[frame.columns.duplicated()])} occurs more than once")
         # An index with a name may be an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     _check_columns(path, columns, indexed)
@@ -225,20 +214,34 @@ def _read_npz(path: Path, columns: list[str]) -> Table:
             names = file.files
             arrays = {name: file[name] for name in {"x", "classes", *columns} if name in names}
     _check_columns(path, ["x", *columns], names)
+    for name, array in arrays.items():
+        _check_member(path, name, array)
     x = arrays["x"]
-    if x.ndim not in (2, 3, 4):
+    if x.ndim not in (2, 3, 4) or 0 in x.shape[1:]:
         raise ValueError(
-            f"the array x of {str(path)!r} has shape {x.shape}, but must be a table (n, features) or images "
+            f"the array x of {shown(path)} has shape {x.shape}, but must be a table (n, features) or images "
             "(n, height, width[, channels]); reshape it"
         )
     for name in columns:
         if arrays[name].shape[:1] != x.shape[:1]:
             raise ValueError(
-                f"the array {name!r} of {str(path)!r} has shape {arrays[name].shape}, but x has {len(x)} rows; "
-                "give both as many rows"
+                f"the array {shown(name)} of {shown(path)} has shape {arrays[name].shape}, but x has {len(x)} "
+                "rows; give both as many rows"
             )
     cells = {name: _matrix_sets(arrays[name], arrays.get("classes")) for name in columns}
     return Table(path, x, pd.DataFrame(cells, index=range(len(x))))
+
+
+def _check_member(path: Path, name: str, array: Any) -> None:
+    """Refuse what cannot be rows, labels or ids."""
+    kinds = "biuf" if name == "x" else "biufU"
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
+        kind = shortened(str(array.dtype), 60) if isinstance(array, np.ndarray) else "bytes, no array"
+        expected = "numbers" if name == "x" else "numbers or text"
+        raise ValueError(
+            f"the array {shown(name)} of {shown(path)} is of type {kind}, but must hold {expected}; convert it "
+            "and write it with numpy.savez"
+        )
 
 
 def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
@@ -252,7 +255,7 @@ def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
 def _check_columns(path: Path, wanted: list[str], names: Collection[str]) -> None:
     for name in wanted:
         if name not in names:
-            raise ValueError(f"{str(path)!r} has no column {name!r}; {alternatives(name, names)}")
+            raise ValueError(f"{shown(path)} has no column {shown(name)}; {alternatives(name, names)}")
 
 
 def _as_floats(frame: Any, as_written: Collection[str]) -> Any:
@@ -261,9 +264,9 @@ def _as_floats(frame: Any, as_written: Collection[str]) -> Any:
     foreign = [name for name, column in columns.items() if not _is_numeric(column)]
     if foreign:
         example = columns[foreign[0]].dropna().iloc[:1].tolist()
-        shown = f" (such as {str(example[0])!r})" if example else ""
+        such_as = f" (such as {shown(str(example[0]))})" if example else ""
         raise ValueError(
-            f"the columns {_quoted(foreign)} hold no numbers{shown}, but features must; turn them into numbers, "
+            f"the columns {listed(foreign)} hold no numbers{such_as}, but features must; turn them into numbers, "
             "or fit with --drop or --id to set them apart"
         )
     return pd.DataFrame({name: column.to_numpy(dtype=float, na_value=np.nan) for name, column in columns.items()})
@@ -276,33 +279,5 @@ def _is_numeric(column: Any) -> bool:
     )
 
 
-def _split(cell: Any, separator: str | None) -> Any:
-    if isinstance(cell, np.ndarray):
-        return cell.tolist()
-    if not isinstance(cell, str):
-        return cell
-    if separator is None:
-        return cell.strip() or None
-    return [part.strip() for part in cell.split(separator) if part.strip()]
-
-
-def _number_to_text(label: Any) -> Any:
-    whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label) if whole or isinstance(label, int) else label
-
-
-def _text_to_number(label: Any) -> Any:
-    try:
-        return int(label) if isinstance(label, str) else label
-    except ValueError:
-        return label
-
-
 def _as_text(cell: Any) -> Any:
     return _JOIN.join(map(str, cell)) if isinstance(cell, list | np.ndarray) else cell
-
-
-def _quoted(names: Sequence[str]) -> str:
-    """Name columns in a message, the first ten and how many there are."""
-    shown = ", ".join(map(repr, list(names)[:_SHOWN]))
-    return shown + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")

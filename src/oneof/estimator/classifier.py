@@ -17,6 +17,7 @@ from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial
 from oneof.io.arguments import target_path
+from oneof.labels import warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
@@ -70,6 +71,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
+        separator: str | None = None,
     ) -> Self:
         """Learn from candidate sets.
 
@@ -83,8 +85,10 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Weight of each row.
         X_val, y_val : optional
             Rows for early stopping and for choosing the epoch; ``y_val`` may be candidate sets or true labels.
+        separator : str, optional
+            Splits the strings of ``y`` and ``y_val``, such as ``"cat|dog"``; without it, a string is one label.
         """
-        return self.finish(train(self.prepare(X, y, sample_weight, X_val, y_val)))
+        return self.finish(train(self.prepare(X, y, sample_weight, X_val, y_val, separator=separator)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of every row."""
@@ -100,21 +104,26 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Return the logarithms of the class probabilities, finite where the probabilities underflow."""
         return self.evaluate(lambda x: self.class_scores(x).log_softmax(-1), X)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean approximated accuracy; on plain labels this is the accuracy."""
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, separator: str | None = None) -> float:
+        """Return the mean approximated accuracy; on plain labels this is the accuracy.
+
+        The separator splits strings, as for `fit`.
+        """
         probabilities = self.predict_proba(X)
-        candidates = candidate_sets(self, y, len(probabilities))
+        candidates = candidate_sets(self, y, len(probabilities), separator)
+        warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         return float(np.average(approximated_accuracy(probabilities, candidates), weights=weights))
 
-    def disambiguate(self, X: Any, y: Any) -> Disambiguation:
+    def disambiguate(self, X: Any, y: Any, separator: str | None = None) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
 
-        Of the last step of a pipeline: ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
+        The separator splits strings, as for `fit`. With a pipeline, ask its last step:
+        ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
-        return self._decide(self.evaluate(self.label_posterior, X, y))
+        return self._decide(self.evaluate(self.label_posterior, X, y, separator))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -131,6 +140,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         X_val: Any = None,
         y_val: Any = None,
         *,
+        separator: str | None = None,
         X_watched: Any = None,
         metrics: MetricCallback | None = None,
         on_epoch: Callable[[int], None] | None = None,
@@ -142,7 +152,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         Parameters
         ----------
-        X, y, sample_weight, X_val, y_val
+        X, y, sample_weight, X_val, y_val, separator
             As for `fit`.
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
@@ -155,7 +165,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Is asked after every epoch; True writes the checkpoint and raises `oneof.train.Paused`.
         """
         hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause}
-        return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks)
+        return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator)
 
     def finish(self, trial: Trial) -> Self:
         """Take over what a trial of this model has learned."""
@@ -168,13 +178,15 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     # --- evaluation ---------------------------------------------------------------------------------------
 
-    def evaluate(self, function: Callable[..., Tensor], X: Any, y: Any = None) -> NDArray[Any]:
+    def evaluate(
+        self, function: Callable[..., Tensor], X: Any, y: Any = None, separator: str | None = None
+    ) -> NDArray[Any]:
         """Apply a function of rows on the device, such as `class_scores`, to all rows of X, in evaluation mode.
 
         With candidate sets y it is a function of rows and sets, such as `label_posterior`.
         """
         x = self._fitted_rows(X)
-        return self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x))]))
+        return self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x), separator)]))
 
     def _fitted_rows(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -13,7 +13,7 @@ from oneof.estimator.checks import check_pixels, check_views, check_warm_up
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
-from oneof.labels import check_learnable, check_same_rows, encode
+from oneof.labels import check_learnable, check_same_rows, encode, encode_for_model, warn_of_absent
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint, fingerprint
 from oneof.train.rows import Array, HostRows, Scaler
@@ -31,14 +31,15 @@ def prepare_trial(
     y_val: Any,
     X_watched: Any,
     hooks: Mapping[str, Callable[..., Any] | None],
+    separator: str | None = None,
 ) -> Trial:
     """Check everything, put the rows on the device and start the method."""
     check(model)
     check_warm_up(model)
     check_views(model)
-    x, candidates = _training_rows(model, X, y)
+    x, candidates = _training_rows(model, X, y, separator)
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    x_val, sets_val = _validation_rows(model, X_val, y_val)
+    x_val, sets_val = _validation_rows(model, X_val, y_val, separator)
     checkpoint = None
     if model.checkpoint is not None:
         data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
@@ -47,6 +48,7 @@ def prepare_trial(
     model.scaler_ = setup.scaler
     held_out = setup.held_out.numpy()
     training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)
+    warn_of_absent(candidates[training], model.classes_)
     if len(held_out):
         x_val, sets_val = x[held_out], candidates[held_out]
     x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
@@ -63,32 +65,28 @@ def prepare_trial(
     return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)  # type: ignore[arg-type]
 
 
-def candidate_sets(model: MethodBase, y: Any, rows: int) -> Array:
+def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
     """Return candidate sets as a boolean matrix over the classes of a model."""
-    try:
-        candidates, _ = encode(y, model.classes_)
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. The classes are those of the training rows; where a fold may lack some, encode all "
-            "rows first: matrix, classes = oneof.encode(y)"
-        ) from None
+    candidates = encode_for_model(y, model.classes_, separator)
     check_same_rows(rows, len(candidates))
     return candidates
 
 
-def _training_rows(model: MethodBase, X: Any, y: Any) -> tuple[Array, Array]:
+def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None) -> tuple[Array, Array]:
     """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
     x = check_rows(model, X, fitting=True)
     check_pixels(model.views, x)
     model.input_shape_ = image_shape(x)
     model.n_features_in_ = int(np.prod(x.shape[1:]))
-    candidates, model.classes_ = encode(y)
+    candidates, model.classes_ = encode(y, separator=separator)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
     return x, candidates
 
 
-def _validation_rows(model: MethodBase, X_val: Any, y_val: Any) -> tuple[Array | None, Array | None]:
+def _validation_rows(
+    model: MethodBase, X_val: Any, y_val: Any, separator: str | None
+) -> tuple[Array | None, Array | None]:
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together; pass both or neither")
     if X_val is None:
@@ -101,7 +99,7 @@ def _validation_rows(model: MethodBase, X_val: Any, y_val: Any) -> tuple[Array |
     if model.validation_fraction:
         raise ValueError("pass X_val and y_val or set validation_fraction, not both")
     x_val = check_rows(model, X_val, fitting=False)
-    return x_val, candidate_sets(model, y_val, len(x_val))
+    return x_val, candidate_sets(model, y_val, len(x_val), separator)
 
 
 def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:

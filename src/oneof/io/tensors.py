@@ -39,7 +39,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
     try:
         facts = json.loads(header["oneof"])
         found, version = facts["kind"], facts["version"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
     if found != kind:
         raise ValueError(f"{str(path)!r} holds a {found}, but a {kind} was expected")

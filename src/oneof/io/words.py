@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 _MOST = 160  # characters of a value
-_ROOM = 240  # characters of a list of values
+_ROOM = 150  # characters of a list of values
 
 
 class _Short(reprlib.Repr):
@@ -45,7 +45,7 @@ def listed(values: Iterable[Any], most: int = 10) -> str:
     >>> listed(["b", "a"]), listed(range(30), most=3)
     ("'b', 'a'", '0, 1, 2, ... (30 in all)')
     """
-    return joined((shown(value, _ROOM // 4) for value in values), most)
+    return joined((shown(value, _ROOM // 3) for value in values), most)
 
 
 def joined(texts: Iterable[str], most: int = 10, room: int = _ROOM) -> str:

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
+from oneof.io.words import listed, shown
 from oneof.labels.names import class_names, number_labels
-from oneof.labels.reading import flatten, is_missing, to_python, unwrap
-from oneof.labels.validation import Encoded, check_encoded, rows_text
+from oneof.labels.reading import flatten, to_python, unwrap
+from oneof.labels.separators import split, warn_of_joined
+from oneof.labels.validation import Encoded, ForeignLabelsError, check_encoded, rows_text
 
 
 def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
@@ -54,6 +56,33 @@ def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded
     )
 
 
+def encode_for_model(y: Any, classes: NDArray[Any], separator: str | None = None) -> NDArray[np.bool_]:
+    """Return candidate sets over the classes of a fitted model; an error says how model and labels agree."""
+    try:
+        return encode(y, classes, separator)[0]
+    except ForeignLabelsError as error:
+        text = str(error) if error.also_for_model else f"{error.found}. {_agreement(y, classes)}"
+        raise ValueError(text) from None
+
+
+def _agreement(y: Any, classes: NDArray[Any]) -> str:
+    """Say how the labels of a model and those of ``y`` come to agree."""
+    of_text = isinstance(classes.tolist()[0], str)
+    labels = flatten(unwrap(y, "y"))[0] if not hasattr(y, "ndim") or np.ndim(y) == 1 else []
+    if labels and isinstance(labels[0], str) != of_text:
+        if of_text:
+            example = shown(classes[0], 40)
+            return f"The classes of the model are names such as {example}: pass names, or model.classes_[y]"
+        return (
+            f"The classes of the model are the numbers {listed(classes, most=3)}, as of a matrix without names: "
+            "fit with pandas.DataFrame(matrix, columns=names), or pass numbers"
+        )
+    return (
+        "The classes are those of the training rows; where a fold may lack some, encode all rows first: "
+        "matrix, classes = oneof.encode(y)"
+    )
+
+
 def from_complementary(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
     """Turn labels known to be wrong into candidate sets: all other classes.
 
@@ -91,7 +120,7 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
 def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
     """Return the matrix of the labels that each row names, and the class names; rows may be empty."""
     if not isinstance(separator, str | None):
-        raise TypeError(f"separator is {separator!r}, but must be a string: pass one such as '|', or None")
+        raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
         raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
     y = unwrap(y, "y")
@@ -101,7 +130,9 @@ def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
         if separator is not None:
             raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
         return _read_matrix(y), _column_names(y, classes)
-    labels, rows = flatten(y if separator is None else _split(to_python(y), separator))
+    if separator is None and classes is None:
+        warn_of_joined(y)
+    labels, rows = flatten(y if separator is None else split(to_python(y), separator))
     codes, names = number_labels(labels, rows, classes, "y")
     candidates = np.zeros((len(y), len(names)), dtype=bool)
     candidates[rows, codes] = True
@@ -120,9 +151,9 @@ def _read_matrix(y: Any) -> NDArray[np.bool_]:
     ones = values == 1
     rows, columns = ((values != 0) != ones).nonzero()
     if len(rows):
-        (value,) = to_python([values[rows[0], columns[0]]])
+        value = values[rows[0], columns[0]]
         raise ValueError(
-            f"y holds values such as {value!r} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
+            f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )
     dense: NDArray[np.bool_] = ones.toarray() if is_sparse else ones
@@ -136,27 +167,19 @@ def _column_names(y: Any, classes: Any) -> NDArray[Any]:
         return np.arange(y.shape[1]) if own is None else class_names(own, "the header of y")
     names = class_names(classes)
     if len(names) != y.shape[1]:
-        raise ValueError(
-            f"classes has {len(names)} names and y has {y.shape[1]} columns: name each column exactly once"
+        raise ForeignLabelsError(
+            f"classes has {len(names)} names and y has {y.shape[1]} columns", "name each column exactly once"
         )
-    # Giving the same names in another order would swap classes silently.
-    if own is not None and own != names.tolist() and set(own) == set(names.tolist()):
-        raise ValueError(
-            f"the columns of y are {own}, which is not the order of classes, {names.tolist()}: "
-            "pass y[classes] to reorder them, or y.to_numpy() to rename them"
+    if own is None or own == names.tolist():
+        return names
+    same = set(own) == set(names.tolist())
+    numbered = own == list(range(len(own)))  # pandas names columns so where they have no names
+    # The same classes in another order, or other classes, would be swapped silently.
+    if same or not (numbered or set(own).isdisjoint(names.tolist())):
+        fix = "y[classes] to reorder" if same else "y.reindex(columns=classes, fill_value=0) to complete"
+        raise ForeignLabelsError(
+            f"the columns of y are [{listed(own)}], but the classes are, in this order, [{listed(names)}]",
+            f"pass {fix} them, or y.to_numpy() to rename them",
+            also_for_model=True,
         )
     return names
-
-
-def _split(texts: list[Any], separator: str) -> list[Any]:
-    """Split every string into its labels; missing cells stay, to be refused later together with their rows."""
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) and not is_missing(text):
-            raise TypeError(
-                f"separator is given, but row {row} is of type {type(text).__name__}: "
-                "pass strings only, or leave separator out"
-            )
-    return [
-        [part.strip() for part in text.split(separator) if part.strip()] if isinstance(text, str) else text
-        for text in texts
-    ]

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from oneof.io.arguments import as_array
+from oneof.io.words import listed, shown
 from oneof.labels.reading import is_missing, to_python
-from oneof.labels.validation import rows_text
+from oneof.labels.separators import separator_between
+from oneof.labels.validation import ForeignLabelsError, rows_text
 
 # Missing and complex values are refused later, each with an error message of its own.
 _READABLE = (str, int, float, complex, NoneType, type(pd.NA), type(pd.NaT))
@@ -29,10 +31,12 @@ def number_labels(
     outside = np.flatnonzero(codes < 0)
     if outside.size:
         unknown = sorted({labels[i] for i in outside})
-        shown = ", ".join(map(repr, unknown[:10])) + (", ..." if len(unknown) > 10 else "")
-        raise ValueError(
-            f"{source} names unknown labels ({shown}) in {rows_text(rows[outside])}, but only those in "
-            "classes are expected: add them to classes or mend the rows"
+        separator = separator_between(unknown)
+        raise ForeignLabelsError(
+            f"{source} names unknown labels ({listed(unknown)}) in {rows_text(rows[outside])}, but only those in "
+            "classes are expected",
+            f"pass separator={separator!r}" if separator else "add them to classes or mend the rows",
+            also_for_model=separator is not None,
         )
     return codes, names
 
@@ -57,15 +61,30 @@ def _distinct(labels: list[Any], rows: NDArray[np.intp], source: str) -> set[Any
     if 0 < len(texts) < len(distinct):
         text, number = min(texts), next(label for label in labels if not isinstance(label, str))
         raise ValueError(
-            f"{source} mixes strings such as {text!r} and numbers such as {number!r}, but class names must "
-            "be of one kind: convert them all to strings"
+            f"{source} mixes strings such as {shown(text)} and numbers such as {shown(number)}, but class names "
+            "must be of one kind: convert them all to strings"
         )
+    _check_storable(distinct, source)
     if not all(
         isinstance(label, str | int) or (isinstance(label, float) and label.is_integer()) for label in distinct
     ):
         # Raises the error of scikit-learn, whose text about continuous and complex targets other tools look for.
         check_classification_targets(np.asarray(labels))
     return distinct
+
+
+def _check_storable(distinct: set[Any], source: str) -> None:
+    """Refuse labels that an array cannot hold as they are."""
+    for label in distinct:
+        if isinstance(label, str) and label.endswith("\0"):
+            raise ValueError(
+                f"{source} holds the label {shown(label)}, but arrays drop NUL characters at the end: remove them"
+            )
+        if isinstance(label, int) and not -(2**63) <= label < 2**63:
+            raise ValueError(
+                f"{source} holds the label {shown(label)}, but integers must have 64 bits: convert all labels to "
+                "strings"
+            )
 
 
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
@@ -80,5 +99,5 @@ def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     distinct = _distinct(names, np.arange(len(names)), source)
     if len(distinct) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{source} holds {twice!r} more than once: name each class exactly once")
+        raise ValueError(f"{source} holds {shown(twice)} more than once: name each class exactly once")
     return np.array(names)

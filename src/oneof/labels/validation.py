@@ -5,7 +5,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.io.words import listed, warn
+
 Encoded = tuple[NDArray[np.bool_], NDArray[Any]]
+_ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that tells that they are of one class
+_SHUFFLE = "shuffle them first, or pass a splitter that does: cv=KFold(5, shuffle=True)"
+
+
+class ForeignLabelsError(ValueError):
+    """Labels or columns that are not those of the given classes: what was found, and the fix.
+
+    ``also_for_model`` says whether the fix is the same where the classes are those of a fitted model.
+    """
+
+    def __init__(self, found: str, fix: str, also_for_model: bool = False) -> None:
+        super().__init__(f"{found}: {fix}")
+        self.found, self.also_for_model = found, also_for_model
 
 
 def check_learnable(candidates: NDArray[np.bool_]) -> None:
@@ -15,6 +30,39 @@ def check_learnable(candidates: NDArray[np.bool_]) -> None:
             f"every candidate set holds all {candidates.shape[1]} classes, so there is nothing to learn: "
             "rule out at least one class in some rows"
         )
+
+
+def warn_of_absent(candidates: NDArray[np.bool_], names: NDArray[Any]) -> None:
+    """Warn of classes that are a candidate of no training row, as in a fold of rows that are sorted by class."""
+    absent = names[~candidates.any(axis=0)]
+    if absent.size:
+        found = (
+            f"the classes {listed(absent)} are candidates"
+            if absent.size > 1
+            else f"class {listed(absent)} is a candidate"
+        )
+        warn(
+            f"{found} of no training row, but only what has rows is learned: add rows or drop the column. Where "
+            f"rows sorted by class are split, {_SHUFFLE}"
+        )
+
+
+def warn_of_unlearned(candidates: NDArray[np.bool_], distributions: NDArray[Any], names: NDArray[Any]) -> None:
+    """Warn of rows to score whose labels the training rows, with their label ``distributions``, hardly had."""
+    learned = distributions.any(axis=0)
+    rows = np.flatnonzero(~candidates[:, learned].any(axis=1))
+    chosen = np.isin(np.arange(len(names)), distributions.argmax(axis=1))
+    nearly_all = candidates.mean(axis=0) >= _NEARLY_ALL
+    if rows.size:
+        absent = listed(names[candidates[rows].any(axis=0)])
+        found = f"y has no label but {absent} in {rows_text(rows)}, and no training row had it, so that these rows"
+        warn(f"{found} count as wrong. Where rows sorted by class are split, {_SHUFFLE}")
+    elif len(candidates) >= _ENOUGH_ROWS and (nearly_all & ~chosen).any():
+        absent = listed(names[nearly_all & ~chosen])
+        found = (
+            f"class {absent} is a candidate of nearly all rows of y, but the most likely label of no training row"
+        )
+        warn(f"{found}. Where rows sorted by class are split, {_SHUFFLE}")
 
 
 def check_same_rows(x_rows: int, y_rows: int) -> None:
@@ -30,8 +78,8 @@ def check_encoded(candidates: NDArray[np.bool_], names: NDArray[Any], complaint:
         raise ValueError(complaint.format(rows=rows_text(empty)))
     if len(names) < 2:
         raise ValueError(
-            f"found {len(names)} class, {names.tolist()}, but at least two classes are needed: pass all of "
-            "them as `classes` if the rows do not name them all"
+            f"found {len(names)} class, [{listed(names)}], but at least two classes are needed: pass all of them "
+            "as `classes` if the rows do not name them all"
         )
     return candidates, names
 

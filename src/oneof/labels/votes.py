@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from oneof.io.words import shown
 from oneof.labels.names import number_labels
 from oneof.labels.reading import flatten, is_missing, unwrap
 from oneof.labels.validation import Encoded, check_encoded
+from oneof.labels.vote_columns import check_vote_columns
 
 
 def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
@@ -18,7 +20,8 @@ def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
     ----------
     votes : 2-d array, DataFrame or nested lists, one row per sample
         The label each annotator gave; None, NaN, ``pandas.NA`` and ``""`` are missing votes.
-        Nested lists may be ragged.
+        Nested lists may be ragged. A DataFrame with one row per vote is first turned into such a table:
+        ``votes.pivot(index="task", columns="worker", values="label")``.
     classes : sequence of str or int, optional
         All classes, in the order of the columns; by default the sorted labels of `votes`.
     min_votes : int, default=1
@@ -36,7 +39,7 @@ def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
     ([[True, False], [False, True]], ['cat', 'dog'])
     """
     if isinstance(min_votes, bool) or not isinstance(min_votes, Integral):
-        raise TypeError(f"min_votes is {min_votes!r}, but must be an integer: pass 1 or more")
+        raise TypeError(f"min_votes is {shown(min_votes)}, but must be an integer: pass 1 or more")
     if min_votes < 1:
         raise ValueError(f"min_votes is {min_votes}, but must be at least 1: pass 1 or more")
     ballots = _read_ballots(votes)
@@ -65,6 +68,8 @@ def _read_ballots(votes: Any) -> list[Any]:
     votes = unwrap(votes, "votes")
     if sparse.issparse(votes):
         raise TypeError("votes is a sparse matrix, which cannot tell 0 from no vote: pass a dense array")
+    if not isinstance(votes, list):
+        check_vote_columns(votes)
     ballots: list[Any] = votes if isinstance(votes, list) else np.asarray(votes).tolist()
     for row, ballot in enumerate(ballots):
         if not isinstance(ballot, list | tuple) and getattr(ballot, "ndim", 0) != 1:

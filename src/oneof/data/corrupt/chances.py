@@ -10,6 +10,7 @@ from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 
 from oneof.data.corrupt.arguments import Floats, check, check_rate, class_count, scaled_scores, true_labels
 from oneof.io.arguments import as_array, as_floats
+from oneof.io.words import shown
 
 REDRAWS = 100  # of a full set in `decomposition`
 
@@ -157,5 +158,5 @@ def _cyclic(offsets: Sequence[float]) -> Floats:
 
 def _lws_case(name: str) -> tuple[float, ...]:
     if name not in LWS_CASES:
-        raise ValueError(f"matrix is {name!r}, but must hold chances or be one of {', '.join(LWS_CASES)}")
+        raise ValueError(f"matrix is {shown(name)}, but must hold chances or be one of {', '.join(LWS_CASES)}")
     return LWS_CASES[name]

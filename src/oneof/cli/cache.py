@@ -1,0 +1,41 @@
+"""Command for the cache folder: ``oneof cache``."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from oneof.cli.app import app, fold, show_grid
+
+
+class CacheKind(StrEnum):
+    """Kinds of files in the cache folder."""
+
+    IMAGES = "images"
+    ANNOTATORS = "annotators"
+    CANDIDATES = "candidates"
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the files.")] = False,
+    kind: Annotated[list[CacheKind] | None, typer.Option(help="Only files of this kind; may be repeated.")] = None,
+) -> None:
+    """List what is kept on disk to be used again, or remove it.
+
+    Downloaded data sets are no part of it.
+    """
+    from oneof.data.cache import KINDS, cache_usage, clear_cache, size_text
+
+    kinds = list(dict.fromkeys(each.value for each in kind)) if kind else list(KINDS)
+    if clear:
+        for each in clear_cache(kinds):
+            typer.echo(
+                fold(f"{each.kind}: removed {each.files} files, {size_text(each.size)}, from {each.folder}")
+            )
+        return
+    rows = [
+        [each.kind, str(each.files), size_text(each.size), each.meaning, str(each.folder)]
+        for each in cache_usage(kinds)
+    ]
+    show_grid(["kind", "files", "size", "meaning", "folder"], rows)

@@ -1,0 +1,95 @@
+"""Tables that cannot be votes: one row for each vote, or columns of ids, dates and measurements."""
+
+from typing import Any
+
+import pandas as pd
+
+from oneof.io.words import listed, shown, warn
+
+_TASKS = {"task", "item", "sample", "example", "instance", "question", "image", "document", "unit", "row"}
+_WORKERS = {"worker", "annotator", "rater", "labeler", "labeller", "coder", "judge", "user"}
+_LABELS = {"label", "vote", "answer", "class", "category", "response", "annotation", "rating"}
+_ENOUGH = 10  # votes in a column, from which on it tells whether others give the same labels
+_SHARED = 0.1  # of the votes in a column; below it, its values are hardly those of the other columns
+
+
+def check_vote_columns(votes: Any) -> None:
+    """Refuse a table that cannot be votes, and warn of a column that hardly can."""
+    table = pd.DataFrame(votes)
+    given = "votes" if isinstance(votes, pd.DataFrame) else "pandas.DataFrame(votes)"
+    _check_names(table)
+    filled = [table.iloc[:, k].replace("", None).dropna() for k in range(table.shape[1])]
+    for name, column in zip(table.columns, filled, strict=True):
+        _check_kind(name, column, given)
+    try:
+        apart = _apart(filled)
+    except TypeError:  # values that cannot be compared are no labels, which is said where labels are read
+        return
+    names = [table.columns[k] for k in apart]
+    if len(apart) == table.shape[1]:
+        raise ValueError(
+            f"the columns {listed(names)} of votes have no values in common, but each must hold the labels of one "
+            "annotator: if every row holds one vote, "
+            + _pivot(given, *(names if len(names) == 3 else ("task", "worker", "label")))
+        )
+    for k, name in zip(apart, names, strict=True):
+        if filled[k].is_unique:
+            raise ValueError(
+                f"the column {shown(name)} of votes has a different value in every row and hardly any of the "
+                f"other columns, so that it holds ids, not labels: pass {given}.drop(columns={shown(name)})"
+            )
+        warn(
+            f"hardly any value of the column {shown(name)} of votes occurs in another column, but annotators give "
+            "the same labels: drop the column if it holds none, or if every row holds one vote, "
+            + _pivot(given, "task", "worker", "label")
+        )
+
+
+def _check_names(table: Any) -> None:
+    """Refuse a table that has a column of annotators and one of labels, by their names."""
+    kinds: dict[str, Any] = {}
+    for name in table.columns:
+        plain = "".join(filter(str.isalnum, str(name).lower()))
+        for kind, known in (("task", _TASKS), ("worker", _WORKERS), ("label", _LABELS)):
+            if {plain, plain.removesuffix("id"), plain.removesuffix("s")} & known:
+                kinds.setdefault(kind, name)
+    if {"worker", "label"} <= kinds.keys():
+        rest = [name for name in table.columns if name not in (kinds["worker"], kinds["label"])]
+        task = kinds.get("task", rest[0] if rest else "task")
+        raise ValueError(
+            f"votes has a row for each vote, with the columns {listed(table.columns)}, but must have a row for "
+            "each sample and a column for each annotator: "
+            + _pivot("votes", task, kinds["worker"], kinds["label"])
+        )
+
+
+def _pivot(given: str, task: Any, worker: Any, label: Any) -> str:
+    names = f"index={shown(task, 40)}, columns={shown(worker, 40)}, values={shown(label, 40)}"
+    return f"pass {given}.pivot({names})"
+
+
+def _check_kind(name: Any, column: Any, given: str) -> None:
+    """Refuse dates and measurements."""
+    if column.dtype.kind in "mM" or (len(column) and isinstance(column.iloc[0], pd.Timestamp)):
+        raise TypeError(
+            f"the column {shown(name)} of votes holds dates, but votes are class names: pass "
+            f"{given}.drop(columns={shown(name)})"
+        )
+    if column.dtype.kind == "f" and (column % 1 != 0).any():
+        value = column[column % 1 != 0].iloc[0]
+        raise ValueError(
+            f"the column {shown(name)} of votes holds {shown(value)}, but votes are class names: pass "
+            f"{given}.drop(columns={shown(name)}), or turn its numbers into names"
+        )
+
+
+def _apart(columns: list[Any]) -> list[int]:
+    """Return the numbers of the columns that have hardly a value in common with all the others."""
+    if len(columns) < 2 or min(map(len, columns)) < _ENOUGH:
+        return []
+    values = [set(column) for column in columns]
+    return [
+        k
+        for k, column in enumerate(columns)
+        if column.isin(set().union(*values[:k], *values[k + 1 :])).mean() <= _SHARED
+    ]
