@@ -14,7 +14,8 @@ import oneof
 from conftest import fit_with
 from oneof.io import files
 from oneof.io.files import in_use, replacing
-from oneof.io.schema import misfits, shown
+from oneof.io.schema import misfits
+from oneof.io.words import shown
 from oneof.train import Paused
 
 WRITER = """

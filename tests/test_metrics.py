@@ -24,3 +24,11 @@ def test_on_plain_labels_both_are_accuracy(p, y):
 
 def test_underflow_is_zero_not_nan():
     assert approximated_accuracy([[1.0, 0.0, 0.0]], [[0, 1, 1]]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("metric", [approximated_accuracy, covering_rate])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [[0], [1], [2]], [["cat"], ["dog"], ["cow"]], np.ones((3, 4))])
+def test_candidates_are_a_matrix_not_labels(metric, labels):
+    """Three labels of three classes would be taken for one row of a matrix."""
+    with pytest.raises(ValueError, match=r"both must be numbers \(n, K\).*oneof\.encode"):
+        metric(np.eye(3), labels)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.io.arguments import as_array
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -25,8 +27,8 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
     -------
     array of shape (..., n)
     """
-    p = np.asarray(probabilities)
-    p_inside = np.multiply(p, np.asarray(candidates, dtype=bool), dtype=float)
+    p, inside = _check_arrays(probabilities, candidates)
+    p_inside = np.multiply(p, inside, dtype=float)
     mass = p_inside @ np.ones(p.shape[-1])  # for many short rows a product takes a seventh of the time of sum
     chosen = _at(p_inside, p.argmax(-1))
     # Only where chosen > 0: chosen and mass may both be zero, and a prediction outside the set has the value zero.
@@ -36,9 +38,22 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
 
 def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row 1.0 when the prediction is a candidate, else 0.0; see `approximated_accuracy`."""
-    p, inside = np.asarray(probabilities), np.asarray(candidates, dtype=bool)
+    p, inside = _check_arrays(probabilities, candidates)
     covered: Floats = _at(np.broadcast_to(inside, p.shape), p.argmax(-1)).astype(float)
     return covered
+
+
+def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
+    p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")
+    numeric = {p.dtype.kind, inside.dtype.kind} <= set("buif")
+    if p.ndim < 2 or not p.size or inside.shape[-2:] != p.shape[-2:] or not numeric:
+        raise ValueError(
+            f"probabilities has shape {p.shape} and candidates {inside.shape}, but both must be numbers (n, K), "
+            "one row for each example and one column for each class: pass oneof.encode(y, model.classes_)[0] as "
+            "candidates"
+        )
+    return p, inside.astype(bool, copy=False)
 
 
 def _at(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

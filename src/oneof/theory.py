@@ -5,14 +5,19 @@ the priors; c is the number of classes, rho the largest weight, xi the chance th
 lists the corrections and their reasons.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, isfinite, log, sqrt
+from math import exp, inf, log, sqrt
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from oneof import functional as F
+from oneof.io.arguments import as_floats
+from oneof.io.words import shown
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def largest_loss(
     low, high = _concentrations(A, c, a, b, gamma)
     if rho is None:
         rho = high
-    _require(rho >= 0, "rho", rho, "at least 0")
+    _require(lambda rho: 0 <= rho < inf, "rho", rho, "at least 0 and finite")
     bounds = parameter_bounds(A, c, a=a, b=b, gamma=gamma)
     log_b, log_e = log(bounds.B), log(bounds.E)
     log_not_f = log(low / (high + low + 1))  # 1 - F, which rounds to zero for large A
@@ -132,15 +137,16 @@ def loss_upper_bound(
 def linear_complexity(X: ArrayLike, W: float) -> float:
     """Bound on the empirical Rademacher complexity of all <w, x> with |w| <= W: ``W sqrt(sum_i |x_i|^2) / n``."""
     rows = _rows(X)
-    _require(W > 0 and isfinite(W), "W", W, "positive and finite")
+    _require(lambda W: 0 < W < inf, "W", W, "positive and finite")
     return W * float(np.linalg.norm(rows)) / len(rows)
 
 
 def simulated_complexity(X: ArrayLike, W: float, draws: int = 200, seed: int = 0) -> float:
     """The same complexity, simulated: the mean of ``W |sum_i sigma_i x_i| / n`` over random signs sigma."""
     rows = _rows(X)
-    _require(W > 0 and isfinite(W), "W", W, "positive and finite")
-    _require(draws >= 1, "draws", draws, "at least 1")
+    _require(lambda W: 0 < W < inf, "W", W, "positive and finite")
+    _require(lambda draws: draws >= 1, "draws", draws, "at least 1, a whole number", Integral)
+    _require(lambda seed: seed >= 0, "seed", seed, "at least 0, a whole number", Integral)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, len(rows)))
     return W * float(np.linalg.norm(signs @ rows, axis=1).mean()) / len(rows)
 
@@ -181,7 +187,8 @@ def estimation_error_bound(
     a, b, gamma : float, default=1
         Scale, offset and temperature of the concentrations.
     """
-    _require(0 < xi < 1, "xi", xi, "between 0 and 1")
+    _require(lambda xi: 0 < xi < 1, "xi", xi, "between 0 and 1")
+    _require(lambda rho: 0 <= rho < inf, "rho", rho, "at least 0 and finite")
     M = largest_loss(A, c, rho=rho, a=a, b=b, gamma=gamma)
     complexity = linear_complexity(X, W)
     L = sqrt(2) / gamma
@@ -196,17 +203,19 @@ def estimation_error_bound(
 
 def _concentrations(A: float, c: int, a: float, b: float, gamma: float) -> tuple[float, float]:
     """The smallest and the largest value of ``a exp(v / gamma) + b`` for v in [-A, A]."""
-    _require(c >= 2, "c", c, "at least 2")
-    _require(a > 0, "a", a, "positive")
-    _require(b >= 0, "b", b, "at least 0")
-    _require(gamma > 0, "gamma", gamma, "positive")
-    _require(0 <= A <= 300 * gamma, "A", A, "from 0 to 300 gamma, beyond which exp(A / gamma) has no use")
+    _require(lambda c: c >= 2, "c", c, "at least 2, a whole number", Integral)
+    _require(lambda a: 0 < a < inf, "a", a, "positive and finite")
+    _require(lambda b: 0 <= b < inf, "b", b, "at least 0 and finite")
+    _require(lambda gamma: 0 < gamma < inf, "gamma", gamma, "positive and finite")
+    _require(
+        lambda A: 0 <= A <= 300 * gamma, "A", A, "from 0 to 300 gamma, beyond which exp(A / gamma) has no use"
+    )
     return a * exp(-A / gamma) + b, a * exp(A / gamma) + b
 
 
 def _rows(X: ArrayLike) -> NDArray[np.float64]:
     """X as a matrix of finite numbers with at least one row."""
-    rows = np.asarray(X, dtype=np.float64)
+    rows = as_floats(X, "X")
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"X has shape {rows.shape}, but must have rows and columns")
     if not np.isfinite(rows).all():
@@ -214,6 +223,6 @@ def _rows(X: ArrayLike) -> NDArray[np.float64]:
     return rows
 
 
-def _require(holds: bool, name: str, value: float, expectation: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} is {value}, but must be {expectation}")
+def _require(holds: Callable[[Any], bool], name: str, value: Any, expectation: str, kind: type = Real) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+        raise ValueError(f"{name} is {shown(value)}, but must be {expectation}")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oneof.bench.schema import shown
 from oneof.data.catalogue import DATASETS
 from oneof.data.generate import checksum
+from oneof.io.words import shown
 
 __all__ = ["CandidateFile", "CandidateSets", "describe_file", "read_sets"]
 

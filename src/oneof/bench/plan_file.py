@@ -10,12 +10,12 @@ from typing import Any
 from oneof.bench.candidate_files import CandidateFile, describe_file
 from oneof.bench.keys import baseline, plain
 from oneof.bench.plan import DEFAULTS, SUPERVISED, Candidates, Plan, Split, plan_fields
-from oneof.bench.schema import shown
 from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
 from oneof.estimator.fields import check
+from oneof.io.words import shown
 from oneof.methods import METHODS
 
 __all__ = ["read_plan"]

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from oneof.bench.schema import misfit, shown
+from oneof.io.schema import misfit
+from oneof.io.words import shown
 
 __all__ = [
     "CRITERIA",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from oneof.io.arguments import as_array
 from oneof.io.words import reason, shown
 from oneof.labels import encode
 
@@ -74,7 +75,7 @@ class PartialLabels:
 
     def take(self, rows: ArrayLike | slice) -> Self:
         """Return the given rows: their numbers, a boolean mask or a slice."""
-        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+        chosen = rows if isinstance(rows, slice) else as_array(rows, "rows")
         try:
             numbers = np.arange(len(self))[chosen]
         except IndexError as error:
@@ -96,7 +97,7 @@ class PartialLabels:
 
 def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
     """Return a table of floats, or images of bytes or floats."""
-    x: NDArray[Any] = np.asarray(rows)
+    x = as_array(rows, "x")
     is_table, is_images = x.ndim == 2, x.ndim in (3, 4)
     if not ((is_table or is_images) and (x.dtype.kind == "f" or (is_images and x.dtype == np.uint8))):
         raise ValueError(
@@ -112,8 +113,8 @@ def _checked_candidates(
     candidates: Any, classes: Any, n: int, name: str
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Return a boolean matrix (n, K) without empty rows, and K distinct names."""
-    matrix = candidates.toarray() if sparse.issparse(candidates) else np.asarray(candidates)
-    k = np.size(classes)
+    matrix = candidates.toarray() if sparse.issparse(candidates) else as_array(candidates, "candidates")
+    k = as_array(classes, "classes").size
     if matrix.shape != (n, k) or k < 2:
         raise ValueError(
             f"candidates of {name} has shape {matrix.shape}, but x has {n} rows and classes {k} names: pass one "
@@ -130,7 +131,7 @@ def _checked_candidates(
 
 def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
     """Return class numbers (n,)."""
-    y: NDArray[Any] = np.asarray(labels)
+    y = as_array(labels, "y")
     if y.shape != (n,) or y.dtype.kind not in "ui":
         raise ValueError(
             f"y of {name} has shape {y.shape} and type {y.dtype}, but must hold {n} integers, one class number "

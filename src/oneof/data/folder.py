@@ -24,6 +24,7 @@ from oneof.data.container import PartialLabels
 from oneof.data.decoding import Bytes, decode, listed_files
 from oneof.data.label_cells import label_sets
 from oneof.data.tables import read_table
+from oneof.io.arguments import as_path
 from oneof.io.files import replacing
 from oneof.io.words import shown, warn
 from oneof.labels import encode, rows_text
@@ -67,7 +68,7 @@ def load_images(
     PartialLabels
         Images (n, height, width, 3), or (n, height, width) where all of them are gray; ``y`` is None.
     """
-    path = Path(table)
+    path = as_path(table, "table")
     columns = read_table(path, [file, candidates]).columns
     names = columns[file].tolist()
     paths = image_paths(path, file, names, folder)

@@ -13,6 +13,7 @@ from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch
 from oneof.data.formats import Bytes, read_cifar, read_idx, read_mat
 from oneof.data.tables import alternatives
+from oneof.io.arguments import as_path
 from oneof.io.words import shown
 
 Root = str | os.PathLike[str] | None
@@ -91,7 +92,7 @@ def describe_datasets(root: Root = None) -> list[Description]:
 
 def data_folder(root: Root = None) -> Path:
     """Return ``root``, if it is not given ``$ONEOF_DATA``, and if that is not set the cache folder."""
-    chosen = os.environ.get("ONEOF_DATA") if root is None else root
+    chosen = os.environ.get("ONEOF_DATA") if root is None else as_path(root, "root")
     try:
         return Path(chosen).expanduser() if chosen else cache_folder()
     except RuntimeError:

@@ -18,6 +18,7 @@ from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
+from oneof.io.arguments import target_path
 from oneof.labels import warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
@@ -124,14 +125,17 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
     def disambiguate(self, X: Any, y: Any, separator: str | None = None) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
 
-        The separator splits strings, as for `fit`.
+        The separator splits strings, as for `fit`. With a pipeline, ask its last step:
+        ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
         """
+        if y is None:
+            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
         return self._decide(self.evaluate(self.label_posterior, X, y, separator))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
         check_is_fitted(self)
-        save_model(self, path)
+        save_model(self, target_path(path))
 
     # --- one way to train: prepare, train, finish ---------------------------------------------------------
 

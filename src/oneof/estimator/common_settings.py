@@ -1,5 +1,6 @@
 """The settings that all methods have."""
 
+from numbers import Integral
 from os import PathLike
 from typing import Any
 
@@ -14,6 +15,16 @@ from oneof.train.loop import SCHEDULES
 
 def _accepts_views(value: Any) -> bool:
     return value is None or is_views(value)
+
+
+def _accepts_random_state(value: Any) -> bool:
+    if isinstance(value, Integral):
+        return not isinstance(value, bool) and 0 <= int(value) < 2**32
+    return value is None or isinstance(value, np.random.RandomState)
+
+
+def _accepts_path(value: Any) -> bool:
+    return value is None or (isinstance(value, str | PathLike) and str(value) != "" and "\0" not in str(value))
 
 
 @hyperparameters
@@ -57,7 +68,8 @@ class CommonSettings:
     flips: bool = flag(True, doc="Whether views may mirror images; False for digits and letters.")
     random_state: int | np.random.RandomState | None = setting(
         None,
-        "a whole number, a RandomState or None",
+        "a whole number from 0 to 2**32 - 1, a RandomState or None",
+        _accepts_random_state,
         doc="Same seed, same machine, same number of threads: the same weights to the last bit on a CPU.",
         roles=Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
         option="--seed",
@@ -90,6 +102,7 @@ class CommonSettings:
     checkpoint: str | PathLike[str] | None = setting(
         None,
         "a path or None",
+        _accepts_path,
         doc="File from which a killed fit goes on; it is written at most every 30 seconds.",
         roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
     )

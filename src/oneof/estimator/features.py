@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
-import torch
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
+from oneof.io.arguments import as_array
 from oneof.io.words import listed, reason, shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
@@ -17,9 +18,8 @@ _FORMS = "a table (n, features) or images (n, height, width[, channels])"
 
 def as_numpy(X: Any) -> Any:
     """Turn tensors and lists into arrays, refuse what holds no rows, and leave all else to scikit-learn."""
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu()
-        return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    if isinstance(X, Tensor):
+        return as_array(X, "X")
     if scipy.sparse.issparse(X):
         raise TypeError("X is a sparse matrix, but oneof needs dense rows; pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
@@ -121,6 +121,8 @@ def _check_kinds(X: Any) -> None:
 
 def _check_names(frame: Any) -> None:
     """Refuse names of columns by which scikit-learn could not tell them apart."""
+    if not len(frame.columns):
+        raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()].unique()
         raise ValueError(f"X has several columns of the name {listed(twice)}; rename them")

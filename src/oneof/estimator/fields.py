@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from oneof.estimator.docstrings import class_docstring
-from oneof.io.schema import shown
+from oneof.io.words import shown
 
 _T = TypeVar("_T")
 
@@ -57,7 +57,8 @@ def count(default: int | None, condition: str = ">= 1", optional: bool = False, 
 def choice(default: str | None, *options: str | None, **about: Unpack[About]) -> Any:
     """Declare one of some names; the first is the default."""
     options = (default, *options)
-    return setting(default, f"one of {list(options)}", lambda value: value in options, **about)
+    accepts = lambda value: isinstance(value, str | None) and value in options  # noqa: E731  an array has no truth
+    return setting(default, f"one of {list(options)}", accepts, **about)
 
 
 def flag(default: bool, **about: Unpack[About]) -> Any:

@@ -13,7 +13,8 @@ from torch import nn
 from oneof.estimator.fields import Role, check, names_with
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.preparation import held_out_rows
-from oneof.io.schema import misfits, shown
+from oneof.io.schema import misfits
+from oneof.io.words import shown
 from oneof.nn.networks import Factory
 
 _M = TypeVar("_M", bound=MethodBase)

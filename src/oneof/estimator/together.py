@@ -1,10 +1,12 @@
 """Many models at once: those that are alike in one stack, others on a GPU side by side."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from itertools import combinations
 from typing import Any
 
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.io.words import listed, shown
 from oneof.train.divergence import TrainingDiverged
 from oneof.train.parallel.grouping import train_together
 
@@ -56,7 +58,9 @@ def fit_together(
 
 
 def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse what would let one fit overwrite another."""
+    """Refuse what is no list of models or arguments, and what would let one fit overwrite another."""
+    _check_items("models", models, PartialLabelClassifier, "a method with its settings, such as oneof.IDGP()")
+    _check_items("arguments", arguments, Mapping, "a dict of what fit takes, such as {'X': X, 'y': y}")
     if len(models) != len(arguments):
         raise ValueError(
             f"there are {len(models)} models and {len(arguments)} sets of arguments, but each model needs one of "
@@ -73,3 +77,18 @@ def _check_models(models: Sequence[PartialLabelClassifier], arguments: Sequence[
                 f"models[{i}] and models[{j}] both have the checkpoint {str(first.checkpoint)!r}, but each fit "
                 "needs a file of its own; name another"
             )
+    takes = [name for name in signature(PartialLabelClassifier.prepare).parameters if name != "self"]
+    for number, given in enumerate(arguments):
+        if not {"X", "y"} <= given.keys() <= set(takes):
+            raise ValueError(
+                f"arguments[{number}] has the keys {listed(given)}, but needs X and y, and may have "
+                f"{listed(takes[2:])}; rename them"
+            )
+
+
+def _check_items(name: str, given: Any, kind: type, expected: str) -> None:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise TypeError(f"{name} is {shown(given)}, but must be a list with one item for each fit: {expected}")
+    for number, item in enumerate(given):
+        if not isinstance(item, kind):
+            raise TypeError(f"{name}[{number}] is {shown(item)}, but must be {expected}")

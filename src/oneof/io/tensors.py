@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from oneof.io.files import replacing
-from oneof.io.schema import shown
+from oneof.io.words import shown
 
 FORMAT_VERSION = 1
 

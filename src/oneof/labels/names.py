@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.io.arguments import as_array
 from oneof.io.words import listed, shown
 from oneof.labels.reading import is_missing, to_python
 from oneof.labels.separators import separator_between
@@ -89,7 +90,7 @@ def _check_label(label: Any, source: str) -> None:
 
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     """Return given class names as an array, in their order."""
-    names = classes.tolist() if hasattr(classes, "tolist") else classes
+    names = as_array(classes, "classes").tolist() if hasattr(classes, "tolist") else classes
     if not isinstance(names, Sequence) or isinstance(names, str):
         raise TypeError(
             f"classes is of type {type(classes).__name__}, but the order of classes matters: "

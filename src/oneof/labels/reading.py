@@ -9,6 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oneof.io.arguments import as_array
+
 
 def unwrap(y: Any, name: str) -> Any:
     """Return ``y``, called ``name`` in messages, as a list of rows or a matrix: 2-d array, DataFrame or sparse."""
@@ -17,7 +19,7 @@ def unwrap(y: Any, name: str) -> Any:
             f"oneof requires {name} to be passed, but the target {name} is None: pass one row per sample"
         )
     if hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
+        y = as_array(y, name)
     if isinstance(y, np.ma.MaskedArray):
         # tolist() gives None for masked values; np.asarray would give the values under the mask.
         y = np.array(y.tolist(), dtype=object)
@@ -29,7 +31,11 @@ def unwrap(y: Any, name: str) -> Any:
                 f"{name} is of type {type(y).__name__}, but must be a list, array, Series, DataFrame or "
                 "sparse matrix with one row per sample: put the rows into a list"
             )
-        y = np.asarray(y)
+        y = as_array(y, name)
+        if y.dtype.kind in "mM":  # as a list they would be counts of nanoseconds
+            raise TypeError(
+                f"{name} holds {y.dtype}, but labels must be strings or integers: convert the dates first"
+            )
     shape = (len(y),) if isinstance(y, list) else y.shape
     if len(shape) not in (1, 2) or (len(shape) == 1 and sparse.issparse(y)):
         raise ValueError(f"{name} has shape {shape}, but must have 1 or 2 dimensions: pass one row per sample")

@@ -7,6 +7,8 @@ from torch import nn
 
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.model_file import read_model
+from oneof.io.arguments import as_path
+from oneof.io.words import shown
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.idgp import IDGP
@@ -18,6 +20,7 @@ from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
 from oneof.nn.networks import Factory
+from oneof.train.runtime import resolve_device
 
 __all__ = [
     "CAVL",
@@ -67,5 +70,13 @@ def load_model(
     methods : dict, optional
         Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``.
     """
+    if not isinstance(methods, Mapping | None):
+        raise TypeError(f"methods is {shown(methods)}, but must be a dict of classes; pass {{'mine': Mine}}")
+    for method in (methods or {}).values():
+        if not (isinstance(method, type) and issubclass(method, PartialLabelClassifier)):
+            raise TypeError(
+                f"methods holds {shown(method)}, but must hold classes of methods; pass the class itself"
+            )
+    resolve_device(device)
     known = {method.__name__: method for method in (*METHODS.values(), *(methods or {}).values())}
-    return read_model(path, known, network, device)
+    return read_model(as_path(path, "path"), known, network, device)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from oneof.io import tensors as tensor_file
 from oneof.io.files import in_use
-from oneof.io.schema import misfits, shown
+from oneof.io.schema import misfits
+from oneof.io.words import shown
 from oneof.train.checkpoint_schema import (
     CheckpointFacts,
     buffer_name,

@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from oneof.io.schema import shown
+from oneof.io.words import shown
 from oneof.train.rows import Array
 
 _T = TypeVar("_T")
@@ -18,6 +18,8 @@ _T = TypeVar("_T")
 
 def resolve_device(name: str) -> torch.device:
     """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that is there."""
+    if not isinstance(name, str | torch.device):
+        raise ValueError(f"device is of type {type(name).__name__}, but must be a name such as 'cpu' or 'cuda:1'")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oneof.bench.schema import is_number, shown
 from oneof.bench.toml_files import read_toml
+from oneof.io.schema import is_number
+from oneof.io.words import shown
 
 __all__ = ["Paper", "read_paper"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import shown
 
 Bools = NDArray[np.bool_]
@@ -14,11 +15,12 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 _LARGEST_SCORE = 1e9  # larger floats lack the decimals that a probability needs
+_MOST_CLASSES = 10**6  # a matrix of chances has so many rows and columns
 
 
 def true_labels(y: ArrayLike, n_classes: int) -> Labels:
     """Return true labels as an array; refuse anything but class numbers."""
-    labels = np.asarray(y)
+    labels = as_array(y, "y")
     expected = f"must hold the numbers 0 to {n_classes - 1} of the classes, one for each row"
     if labels.ndim != 1 or not len(labels):
         raise ValueError(f"y has shape {labels.shape}, but {expected}")
@@ -33,7 +35,7 @@ def true_labels(y: ArrayLike, n_classes: int) -> Labels:
 def scaled_scores(y: ArrayLike, scores: ArrayLike, temperature: float) -> tuple[Labels, Floats]:
     """Return the true labels, and ``scores / temperature`` as a new array (n, K)."""
     check("temperature", temperature, Real, lambda value: 0 < value < np.inf, "a number > 0")
-    logits = np.array(scores, dtype=np.float64)
+    logits = as_floats(scores, "scores")
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise ValueError(f"scores has shape {logits.shape}, but must be (n, K) for n labels and K >= 2 classes")
     labels = true_labels(y, logits.shape[1])
@@ -53,7 +55,7 @@ def scaled_scores(y: ArrayLike, scores: ArrayLike, temperature: float) -> tuple[
 
 def class_count(n_classes: int) -> int:
     """Return K; refuse anything but a whole number from 2."""
-    check("n_classes", n_classes, Integral, lambda value: value >= 2, "a whole number >= 2")
+    check("n_classes", n_classes, Integral, lambda value: 2 <= value <= _MOST_CLASSES, "a whole number >= 2")
     return int(n_classes)
 
 

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 
 from oneof.data.corrupt.arguments import Floats, check, check_rate, class_count, scaled_scores, true_labels
+from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import shown
 
 REDRAWS = 100  # of a full set in `decomposition`
@@ -27,16 +28,15 @@ def flip_chances(
 ) -> Floats:
     """Return the chance (n, K) that each label joins the set in `instance_dependent`; 0 for the true label."""
     check("rate", rate, Real, lambda rate: 0 < rate < np.inf, "a number > 0")
+    check("scaling", scaling, str, lambda scaling: scaling in ("mean", "max"), "'mean' or 'max'")
     labels, logits = scaled_scores(y, scores, temperature)
     logits[np.arange(len(labels)), labels] = -np.inf
     # In log space and over wrong labels alone: a classifier that is certain of y would otherwise give 0/0.
     log_p = log_softmax(logits, axis=1)
     if scaling == "mean":
         log_chance = log_p + np.log(rate * logits.shape[1])
-    elif scaling == "max":
-        log_chance = log_p - log_p.max(1, keepdims=True)
     else:
-        raise ValueError(f"scaling is {shown(scaling)}, but must be 'mean' or 'max'")
+        log_chance = log_p - log_p.max(1, keepdims=True)
     chances: Floats = np.exp(np.minimum(log_chance, 0.0))
     return chances
 
@@ -75,7 +75,7 @@ def uniform_sets_chances(y: ArrayLike, n_classes: int, version: str = "theory") 
 
 def class_chances(y: ArrayLike, matrix: ArrayLike) -> Floats:
     """Return the chances (n, K) of `class_dependent`: for each row those of its true class."""
-    table: Floats = _cyclic(_lws_case(matrix)) if isinstance(matrix, str) else np.array(matrix, dtype=np.float64)
+    table: Floats = _cyclic(_lws_case(matrix)) if isinstance(matrix, str) else as_floats(matrix, "matrix")
     if table.ndim != 2 or len(table) != table.shape[1] or len(table) < 2:
         raise ValueError(f"matrix has shape {table.shape}, but must be (K, K) for K >= 2 classes")
     outside = table[~((table >= 0) & (table <= 1))]
@@ -99,7 +99,7 @@ def pair_chances(y: ArrayLike, n_classes: int, rate: float) -> Floats:
 def hierarchical_chances(y: ArrayLike, groups: ArrayLike, rate: float) -> Floats:
     """Return the chances (n, K) of `hierarchical`."""
     check_rate(rate)
-    names = np.asarray(groups)
+    names = as_array(groups, "groups")
     if names.ndim != 1 or len(names) < 2:
         raise ValueError(f"groups has shape {names.shape}, but must be (K,) for K >= 2 classes")
     matrix = rate * (names[:, None] == names)
@@ -143,8 +143,7 @@ def size_chances(n_classes: int, version: str) -> Floats:
     """Return the chances of the sizes 1 to K - 1 in `uniform_sets`, from log-binomials, which cannot overflow."""
     sizes = np.arange(1, class_count(n_classes))
     binomials = {"theory": (n_classes - 1, sizes - 1), "code": (n_classes, sizes)}
-    if not isinstance(version, str) or version not in binomials:
-        raise ValueError(f"version is {shown(version)}, but must be 'theory' or 'code'")
+    check("version", version, str, lambda version: version in binomials, "'theory' or 'code'")
     total, chosen = binomials[version]
     chances: Floats = softmax(-gammaln(1 + chosen) - gammaln(1 + total - chosen))
     return chances

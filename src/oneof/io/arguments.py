@@ -1,0 +1,60 @@
+"""What users pass to public functions, as arrays and paths; what cannot be one is refused in one sentence."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oneof.io.words import reason, shown
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return a value, called ``name`` in messages, as an array; a tensor may have a gradient or lie on a GPU."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked values, which are missing; fill them or drop their rows")
+    try:
+        return np.asarray(_from_tensor(value) if hasattr(value, "detach") else value)
+    except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} is {shown(value)}, which cannot be turned into an array ({reason(error)}); pass a dense "
+            "array, tensor or frame, or lists of equal length"
+        ) from None
+
+
+def as_floats(value: Any, name: str) -> NDArray[np.float64]:
+    """Return a value as a new array of real numbers."""
+    array = as_array(value, name)
+    try:
+        if array.dtype.kind not in "buifO":
+            raise TypeError(f"its type is {array.dtype}")
+        return array.astype(np.float64)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ValueError(
+            f"{name} is {shown(value)}, but must hold real numbers ({reason(error)}); convert it first"
+        ) from None
+
+
+def as_path(value: Any, name: str) -> Path:
+    """Return a value as a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} is {shown(value)}, but must be a path; pass a string or a pathlib.Path")
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ValueError(f"{name} is {shown(text)}, which names no file; pass a path such as 'model.safetensors'")
+    return Path(text)
+
+
+def target_path(value: Any) -> Path:
+    """Return the path of a file that is to be written."""
+    path = as_path(value, "path")
+    if path.is_dir():
+        raise IsADirectoryError(f"{shown(path)} is a folder, but a file is to be written; add a file name")
+    return path
+
+
+def _from_tensor(tensor: Any) -> Any:
+    tensor = tensor.detach().cpu()
+    # NumPy has no such type; as float32 its values stay the same.
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()

@@ -1,0 +1,263 @@
+"""The command line with missing, misspelt and repeated options, wrong files and wrong columns.
+
+A command that fails says so in one line on standard error, besides hints and warnings. Its exit code is 2, and it
+leaves nothing behind.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from misuse.rows import check_message
+from oneof.cli import app
+
+TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
+FIT = f"fit pets.csv --separator | --drop truth --drop id {TINY}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a person types and what must happen; `words` are in the error, `notes` in hints and warnings."""
+
+    what: str
+    typed: str
+    words: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()  # of a command that works
+
+
+def refused(what, typed, *words, notes=()):
+    return Command(what, typed, words, notes)
+
+
+def works(what, typed, *printed, notes=()):
+    return Command(what, typed, printed=printed, notes=notes)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """A table of pets, a model, and files that are neither."""
+    folder = tmp_path_factory.mktemp("commands")
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    names = np.array(["cat", "cow", "dog"])
+    pets = pd.DataFrame(rng.normal(size=(30, 3)) + 4 * np.eye(3)[y], columns=["legs", "length", "weight"])
+    pets["truth"], pets["id"] = names[y], [f"pet{i}" for i in range(30)]
+    pets["candidates"] = [f"{names[t]}|{names[(t + 1) % 3]}" if i % 4 == 0 else names[t] for i, t in enumerate(y)]
+    pets.to_csv(folder / "pets.csv", index=False)
+    pets.drop(columns=["truth", "candidates"]).to_csv(folder / "unlabelled.csv", index=False)
+    pets.drop(columns="weight").to_csv(folder / "narrow.csv", index=False)
+    pets.assign(weight="heavy").to_csv(folder / "words.csv", index=False)
+    pets.assign(weight=[np.nan, *pets["weight"][1:]]).to_csv(folder / "gap.csv", index=False)
+    pets.assign(candidates=["", *pets["candidates"][1:]]).to_csv(folder / "unset.csv", index=False)
+    pets[:1].to_csv(folder / "one.csv", index=False)
+    pets[:0].to_csv(folder / "header.csv", index=False)
+    pets.to_csv(folder / "numbered.csv")
+    np.savez(folder / "pets.npz", x=pets[["legs", "length", "weight"]], candidates=np.eye(3)[y], short=y[:3])
+    np.savez(folder / "flat.npz", x=y, candidates=np.eye(3)[y])
+    (folder / "empty.csv").write_text("")
+    (folder / "ragged.csv").write_text("a,b,candidates\n1,2,cat\n1,2,dog,3\n")
+    (folder / "binary.csv").write_bytes(bytes(range(128, 256)) * 4)
+    (folder / "text.txt").write_text("a,b\n1,2\n")
+    (folder / "text.npz").write_text("no archive")
+    (folder / "bad.toml").write_text("title = \n")
+    (folder / "empty.toml").write_text("")
+    (folder / "folder").mkdir()
+    result = invoke(folder, f"{FIT} --out model")
+    assert result.exit_code == 0, result.output
+    (folder / "truncated").write_bytes((folder / "model").read_bytes()[:300])
+    return folder
+
+
+def invoke(folder, typed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return CliRunner().invoke(app, typed.split(" "))
+
+
+COMMANDS = [
+    refused("a misspelt command", "fitt pets.csv", "'fitt'", "'fit'"),
+    refused("a misspelt option of all commands", "--verson", "--verson", "--version"),
+    # --- fit
+    refused("fit without a table", "fit --out new", "TABLE", "fit --help"),
+    refused("fit without --out", FIT, "--out", "fit --help"),
+    refused("fit with a misspelt option", f"{FIT} --outt new", "--outt", "--out"),
+    refused("fit with one table too many", f"{FIT} --out new pets.csv", "extra", "pets.csv"),
+    refused("fit a table that is missing", f"fit no.csv {TINY} --out new", "'no.csv'", "check the path"),
+    refused("fit a folder", f"fit folder {TINY} --out new", "'folder'", ".csv"),
+    refused("fit a text file", f"fit text.txt {TINY} --out new", "'text.txt'", ".csv"),
+    refused("fit an empty file", f"fit empty.csv {TINY} --out new", "'empty.csv'", "cannot be read"),
+    refused("fit a binary file", f"fit binary.csv {TINY} --out new", "'binary.csv'", "cannot be read"),
+    refused(
+        "fit a table with rows of unequal length", f"fit ragged.csv {TINY} --out new", "'ragged.csv'", "cannot"
+    ),
+    refused("fit a table without rows", f"fit header.csv {TINY} --out new", "'header.csv'", "no rows"),
+    refused("fit a text file as npz", f"fit text.npz {TINY} --out new", "'text.npz'", "zip"),
+    refused("fit an npz with a vector x", f"fit flat.npz {TINY} --out new", "(30,)", "reshape"),
+    refused(
+        "fit an npz with too few labels", f"fit pets.npz --candidates short {TINY} --out new", "(3,)", "30 rows"
+    ),
+    refused(
+        "fit with a misspelt column", f"{FIT} --candidates candidate --out new".replace("|", ";"), "'candidates'?"
+    ),
+    refused(
+        "fit without dropping words", f"fit pets.csv --separator | {TINY} --out new", "'truth', 'id'", "--drop"
+    ),
+    refused("fit a column of words", f"{FIT} --out new".replace("pets", "words"), "'weight'", "'heavy'"),
+    refused("fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "NaN", "row 0"),
+    refused("fit a table with an empty set", f"{FIT} --out new".replace("pets", "unset"), "row 0"),
+    refused("fit a single row", f"{FIT} --out new".replace("pets", "one"), "1"),
+    refused(
+        "fit row numbers without a name",
+        f"{FIT} --out new".replace("pets", "numbered"),
+        "without a name",
+        "--drop",
+    ),
+    refused("fit with all columns dropped", f"{FIT} --drop legs --drop length --drop weight --out new", "columns"),
+    refused("fit with a column dropped that is not there", f"{FIT} --drop wieght --out new", "'weight'"),
+    refused("fit with an id that is not there", f"{FIT} --id ids --out new", "'id'"),
+    refused("fit with a method that nobody knows", "fit pets.csv --method idpg --out new", "'idpg'", "idgp"),
+    refused("fit with a misspelt setting", f"{FIT} --set lrr=1 --out new", "'lrr'", "'lr'"),
+    refused("fit with a setting without a value", f"{FIT} --set lr --out new", "'lr'", "NAME=VALUE"),
+    refused("fit with a setting of a wrong type", f"{FIT} --set lr=fast --out new", "'fast'", "a number > 0"),
+    refused("fit with a setting out of range", f"{FIT} --set momentum=1 --out new", "momentum", "[0, 1)"),
+    refused("fit with a setting that is an option", f"{FIT} --set random_state=1 --out new", "--seed"),
+    refused("fit with a misspelt network", "fit pets.csv --set network=mpl --out new", "'mpl'", "'mlp'"),
+    refused("fit with a seed in words", f"{FIT} --seed one --out new", "--seed", "integer"),
+    refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "-1", "a whole number"),
+    refused("fit on a device that nobody knows", "fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
+    refused("fit on a device that is not there", "fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
+    refused("fit with an empty separator", "fit pets.csv --separator  --out new", "--separator", "'|'"),
+    refused("fit to a folder", f"{FIT} --out folder", "'folder' is a folder"),
+    refused("fit to a missing folder", f"{FIT} --out no/new", "'no'", "create it first"),
+    refused("fit to the table itself", f"{FIT} --out pets.csv", "'pets.csv'", "overwritten"),
+    refused("fit images that are not there", f"{FIT} --images id --out new", "pet0'", "check the names"),
+    refused("fit with views for images", f"{FIT} --set views=weak --out new", "images", "'jitter'"),
+    refused("fit with misspelt views", f"{FIT} --set views=jiter --out new", "'jiter'", "'jitter'"),
+    works(
+        "fit with labels of several columns", f"{FIT} --id id --id id --out new", "30 rows, 3 features, 3 classes"
+    ),
+    # --- predict
+    refused("predict without a model", "predict", "MODEL", "predict --help"),
+    refused("predict without a table", "predict model", "TABLE", "predict --help"),
+    refused("predict without --out", "predict model pets.csv", "--out", "predict --help"),
+    refused("predict with a model that is missing", "predict no pets.csv --out new.csv", "'no'"),
+    refused("predict with a text file as model", "predict text.txt pets.csv --out new.csv", "'text.txt'"),
+    refused(
+        "predict with a truncated model", "predict truncated pets.csv --out new.csv", "'truncated'", "damaged"
+    ),
+    refused("predict with a folder as model", "predict folder pets.csv --out new.csv", "'folder'"),
+    refused("predict a table that is missing", "predict model no.csv --out new.csv", "'no.csv'"),
+    refused("predict a table without a feature", "predict model narrow.csv --out new.csv", "'weight'", "add them"),
+    refused("predict a column of words", "predict model words.csv --out new.csv", "'weight'", "'heavy'"),
+    refused("predict a table with a gap", "predict model gap.csv --out new.csv", "NaN", "row 0"),
+    refused("predict to an unknown format", "predict model pets.csv --out new.xlsx", "'new.xlsx'", ".parquet"),
+    refused("predict to a missing folder", "predict model pets.csv --out no/new.csv", "'no'", "create it first"),
+    refused("predict to the table itself", "predict model pets.csv --out pets.csv", "overwritten"),
+    refused("predict with an id that is not there", "predict model pets.csv --id ids --out new.csv", "'id'"),
+    works(
+        "predict a table with columns that were dropped", "predict model pets.csv --out new.csv", "30 rows written"
+    ),
+    works(
+        "predict a table without labels", "predict model unlabelled.csv --id id --out new.csv", "30 rows written"
+    ),
+    # --- score
+    refused("score without --labels", "score model pets.csv", "--labels", "score --help"),
+    refused("score with a misspelt column", "score model pets.csv --labels thruth", "'truth'"),
+    refused("score with a column of other words", "score model pets.csv --labels id", "'pet0'"),
+    refused("score with a column of numbers", "score model pets.csv --labels weight", "row"),
+    refused("score a table without labels", "score model unlabelled.csv --labels truth", "no column 'truth'"),
+    refused("score sets without a separator", "score model pets.csv --labels candidates", "'cat|cow'"),
+    works("score with true labels", "score model pets.csv --labels truth", "every row has one label"),
+    works("score with sets", "score model pets.csv --labels candidates --separator |", "on plain labels"),
+    # --- disambiguate
+    refused("disambiguate without --out", "disambiguate model pets.csv --separator |", "--out"),
+    refused("disambiguate without a separator", "disambiguate model pets.csv --out new.csv", "'cat|cow'"),
+    refused(
+        "disambiguate in an unknown order",
+        "disambiguate model pets.csv --separator | --sort size --out new.csv",
+        "'size'",
+        "'margin'",
+    ),
+    refused(
+        "disambiguate with a misspelt column",
+        "disambiguate model pets.csv --candidates candidate --out new.csv",
+        "'candidates'?",
+    ),
+    refused("disambiguate an empty set", "disambiguate model unset.csv --separator | --out new.csv", "row 0"),
+    works(
+        "disambiguate plain labels",
+        "disambiguate model pets.csv --candidates truth --id id --out new.csv",
+        "30 rows written",
+    ),
+    # --- methods, data sets, corrupt
+    refused("a method that nobody knows", "methods idpg", "'idpg'", "idgp"),
+    refused("two methods", "methods idgp cc", "cc"),
+    works("a method in capitals", "methods IDGP", "warm_up"),
+    refused("data sets with an argument", "datasets lost", "lost"),
+    works("data sets in a folder that is missing", "datasets --data no", "fashion-mnist"),
+    refused("corrupt without a data set", "corrupt --out new.npz", "NAME"),
+    refused("corrupt without --out", "corrupt mnist", "--out"),
+    refused("corrupt a misspelt data set", "corrupt minst --out new.npz", "'mnist'"),
+    refused("corrupt to a table", "corrupt mnist --out new.csv", "'new.csv'", ".npz"),
+    refused("corrupt to a missing folder", "corrupt mnist --out no/new.npz", "'no'", "create it first"),
+    refused("corrupt with a rate in words", "corrupt mnist --rate high --out new.npz", "--rate", "number"),
+    refused("corrupt with a setting without a value", "corrupt mnist --set rate --out new.npz", "NAME=VALUE"),
+    refused("corrupt with no epochs", "corrupt mnist --epochs 0 --out new.npz", "epochs", "0"),
+    refused("corrupt with a misspelt network", "corrupt mnist --network lent --out new.npz", "'lent'", "'lenet'"),
+    # --- inspect
+    refused("inspect without a table", "inspect", "TABLE"),
+    refused("inspect a table that is missing", "inspect no.csv", "'no.csv'"),
+    refused("inspect a misspelt column", "inspect pets.csv --candidates candidate", "'candidates'?"),
+    refused("inspect without rows", "inspect header.csv", "no rows"),
+    refused("inspect to a folder", "inspect pets.csv --separator | --html folder", "'folder' is a folder"),
+    refused("inspect to the table itself", "inspect pets.csv --separator | --html pets.csv", "overwritten"),
+    refused("inspect a table with an empty set", "inspect unset.csv --separator |", "row 0"),
+    works("inspect without a separator", "inspect pets.csv", "'cat|cow'", notes=("--separator '|'",)),
+    # --- experiments
+    refused("run without a plan", "run", "PLAN"),
+    refused("run a plan that is missing", "run no.toml", "'no.toml'", "check the path"),
+    refused("run a table", "run pets.csv", "'pets.csv'", "not valid TOML"),
+    refused("run a folder", "run folder", "'folder'", "check the path"),
+    refused("run a plan that is cut off", "run bad.toml", "'bad.toml'", "not valid TOML"),
+    refused("run an empty plan", "run empty.toml", "'empty.toml'"),
+    refused("run on an unknown engine", "run empty.toml --engine cloud", "'cloud'", "'ray'"),
+    refused("run on an unknown device", "run empty.toml --device tpu", "'tpu'"),
+    refused("run with workers in words", "run empty.toml --workers many", "--workers", "integer"),
+    refused("status of a plan that is missing", "status no.toml", "'no.toml'"),
+    refused("status of a table", "status pets.csv", "not valid TOML"),
+    refused("report without a plan", "report --out new", "--plan"),
+    refused("report without --out", "report --plan empty.toml", "--out"),
+    refused("report of a plan that is missing", "report --plan no.toml --out new", "'no.toml'"),
+    refused("report of an empty plan", "report --plan empty.toml --out new", "'empty.toml'"),
+    refused("demo to a folder", "demo --out folder", "'folder' is a folder"),
+    refused("demo to a missing folder", "demo --out no/demo.html", "'no'", "create it first"),
+    refused("demo with numbers to a folder", "demo --out new --json folder", "'folder' is a folder"),
+    refused("demo with an unknown option", "demo --epochs 1", "--epochs"),
+]
+
+
+def judge(command, folder):
+    before = sorted(path.name for path in folder.iterdir())
+    result = invoke(folder, command.typed)
+    *notes, error = [*result.stderr.splitlines(), ""] if command.printed else result.stderr.splitlines()
+    assert all(line.startswith(("hint: ", "warning: ")) for line in notes), notes
+    assert all(any(word in line for line in notes) for word in command.notes), notes
+    if command.printed:
+        assert result.exit_code == 0, result.output
+        assert all(word in result.stdout for word in command.printed), result.stdout
+        return
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert error.startswith("error: ")
+    check_message(error, command.words)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.what for command in COMMANDS])
+def test_commands(command, files):
+    judge(command, files)

@@ -1,0 +1,177 @@
+"""Settings of wrong types and values: every field of every method, and those that do not go together."""
+
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oneof
+from conftest import NEEDS
+from fields_walk import every_field_once
+from misuse.conftest import TINY
+from misuse.rows import carry_out, check_message, is_ours, parametrize, refused, warned, works
+from oneof import METHODS
+
+# Values of all kinds, most of which a setting does not accept.
+WRONG = [
+    None, True, -1, 0, 1.5, -0.5, math.nan, math.inf, 10**400, "", "text", b"text", [], [1], {}, {"a": 1}, {1}, 1j,
+    object(), np.arange(3), np.eye(2), np.array("text"), Path("text"),
+]  # fmt: skip
+# A network may be any callable, and is judged when it is built: see SETTING_ROWS.
+FIELDS = [each for each in every_field_once() if each.values[1] != "network"]
+SLOW = {"compile", "threads"}  # what these accept is not tried
+
+
+def accepted(method, name):
+    """The values of WRONG that a setting accepts."""
+    (field,) = (each for each in fields(method) if each.name == name)
+    accepts = field.metadata.get("accepts")
+    return [value for value in WRONG if accepts is not None and accepts(value)]
+
+
+@pytest.mark.parametrize(("name", "setting"), FIELDS)
+def test_a_setting_says_what_it_must_be(name, setting, kit):
+    """Every value that a setting does not accept is refused before training, and named with what it must be."""
+    method, tried = METHODS[name], 0
+    (field,) = (each for each in fields(method) if each.name == setting)
+    for value in WRONG:
+        if any(value is other for other in accepted(method, setting)):
+            continue
+        model = method(**TINY | NEEDS.get(name, {}) | {setting: value})
+        with pytest.raises(ValueError) as found:  # noqa: PT011  the words are checked below
+            model.fit(kit.X, kit.S)
+        words = (setting,) if setting == "device" else (setting, method.__name__, field.metadata["expected"])
+        check_message(str(found.value), words)
+        assert is_ours(found.value)
+        tried += 1
+    assert tried > len(WRONG) / 2
+
+
+@pytest.mark.parametrize(("name", "setting"), FIELDS)
+def test_what_a_setting_accepts_trains(name, setting, kit, tmp_path, monkeypatch):
+    """No value is accepted and then fails inside: the weights are finite."""
+    monkeypatch.chdir(tmp_path)  # "text" is a checkpoint
+    beside = {"patience": {"validation_fraction": 0.2}}.get(setting, {})
+    for value in accepted(METHODS[name], setting):
+        if setting not in SLOW:
+            model = METHODS[name](**TINY | NEEDS.get(name, {}) | beside | {setting: value})
+            assert np.isfinite(model.fit(kit.X, kit.S).predict_proba(kit.X)).all(), value
+
+
+SETTING_ROWS = [
+    refused("a misspelt network", ValueError, lambda k: k.model(network="mpl").fit(k.X, k.S), "'mpl'", "'mlp'"),
+    refused("a network that is a number", ValueError, lambda k: k.model(network=5).fit(k.X, k.S), "network is 5"),
+    refused(
+        "misspelt views",
+        ValueError,
+        lambda k: k.model(views="plain+jiter").fit(k.X, k.S),
+        "'plain+jiter'",
+        "'jitter'",
+    ),
+    refused("views as a list", ValueError, lambda k: k.model(views=["plain"]).fit(k.X, k.S), "joined by '+'"),
+    refused("views without a name", ValueError, lambda k: k.model(views="+").fit(k.X, k.S), "views of CC is '+'"),
+    refused(
+        "a device that is not there",
+        ValueError,
+        lambda k: k.model(device="cuda:99").fit(k.X, k.S),
+        "'cuda:99'",
+        "GPUs",
+    ),
+    refused(
+        "a device that nobody knows", ValueError, lambda k: k.model(device="tpu").fit(k.X, k.S), "'tpu'", "'cpu'"
+    ),
+    refused(
+        "a device as a number", ValueError, lambda k: k.model(device=0.5).fit(k.X, k.S), "device is of type float"
+    ),
+    refused(
+        "precision of another library",
+        ValueError,
+        lambda k: k.model(precision="fp16").fit(k.X, k.S),
+        "'fp16'",
+        "'bf16'",
+    ),
+    refused(
+        "a generator as random_state",
+        ValueError,
+        lambda k: k.model(random_state=np.random.default_rng(0)).fit(k.X, k.S),
+        "random_state",
+        "a RandomState or None",
+    ),
+    refused(
+        "a checkpoint in a folder that is missing",
+        FileNotFoundError,
+        lambda k: k.model(checkpoint=k.folder / "no" / "file").fit(k.X, k.S),
+        "does not exist",
+        "create it first",
+    ),
+    refused(
+        "a checkpoint of other data",
+        ValueError,
+        lambda k: (
+            k.model(checkpoint=k.folder / "c").fit(k.X, k.S),
+            k.model(checkpoint=k.folder / "c").fit(k.X[::-1], k.S),
+        ),
+        "data",
+    ),
+    refused(
+        "a checkpoint of other settings",
+        ValueError,
+        lambda k: (
+            k.model(checkpoint=k.folder / "c").fit(k.X, k.S),
+            k.model(checkpoint=k.folder / "c", lr=0.01).fit(k.X, k.S),
+        ),
+        "lr",
+    ),
+    refused(
+        "a model file as checkpoint",
+        ValueError,
+        lambda k: (k.fitted.save(k.folder / "m"), k.model(checkpoint=k.folder / "m").fit(k.X, k.S)),
+        "holds a model",
+        "checkpoint was expected",
+    ),
+    refused(
+        "a text file as checkpoint",
+        ValueError,
+        lambda k: ((k.folder / "c").write_text("no"), k.model(checkpoint=k.folder / "c").fit(k.X, k.S)),
+        "no safetensors file",
+    ),
+    warned(
+        "a warm-up as long as the training",
+        lambda k: oneof.IDGP(**TINY | {"warm_up": 2}).fit(k.X, k.S),
+        "warm_up is 2",
+        "epochs is 2",
+    ),
+    works(
+        "a batch larger than the table",
+        lambda k: k.model(batch_size=1000, epochs=20).fit(k.X, k.S).score(k.X, k.y),
+        lambda score: score > 0.5,
+    ),
+    works(
+        "NumPy's numbers as settings",
+        lambda k: k.model(lr=np.float32(0.1), epochs=np.int64(2), random_state=np.int32(0)).fit(k.X, k.S),
+        lambda fitted: len(fitted.history_["loss"]) == 2,
+    ),
+    refused(
+        "a misspelt setting",
+        TypeError,
+        lambda k: oneof.IDGP(learning_rate=0.1),
+        "learning_rate",
+        wording="Python's",
+    ),
+    refused("a setting by position", TypeError, lambda k: oneof.IDGP("mlp"), "positional", wording="Python's"),
+    refused(
+        "set_params with a misspelt name",
+        ValueError,
+        lambda k: k.model().set_params(epoch=3),
+        "'epoch'",
+        "CC",
+        wording="scikit-learn's",
+    ),
+]
+
+
+@parametrize(SETTING_ROWS)
+def test_settings(row, kit):
+    carry_out(row, kit)
