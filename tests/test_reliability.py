@@ -15,6 +15,7 @@ from faults.harness import Case, Ended, LostError, SkippedError, Suite, Tracebac
 from fuzz.child import KEPT, damaged, kept_inputs, kind_of
 from fuzz.mutate import mutate_bytes, mutate_text, mutate_tree
 from fuzz.readers import READERS
+from oneof.labels import rows_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -179,6 +180,8 @@ def test_sentences_are_told_from_tracebacks():
     assert kind_of(error_of(int, "x")) == "traceback"
     assert kind_of(error_of(json.loads, "{")) == "traceback"
     assert kind_of(error_of({}.__getitem__, 1)) == "traceback"
+    assert kind_of(error_of(rows_text, [[1], [2, 3]])) == "traceback"  # the interpreter's words in a line of ours
+    assert kind_of(error_of(oneof.encode, ["x" * 3000, 1])) in ("refused", "too_long")
 
 
 def test_kept_inputs_have_a_reader():

@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def kept_inputs(name: str) -> list[tuple[str, bytes]]:
-    """The inputs of a reader that failed once; a file is called HASH.SUFFIX."""
+    """The inputs of a reader that failed once; a file is called HASH@SUFFIX."""
     paths = sorted((KEPT / name).glob("*")) if (KEPT / name).is_dir() else []
     return [(path.name[path.name.index("@") + 1 :], path.read_bytes()) for path in paths]
 
@@ -80,9 +80,9 @@ def outcome_of(reader: Reader, path: Path) -> dict[str, Any]:
         return _failure("hang", error, f"more than {SECONDS} s")
     except Exception as error:
         kind = kind_of(error)
-        return (
-            {"outcome": kind} if kind == "refused" else _failure(kind, error, f"{type(error).__name__}: {error}")
-        )
+        if kind == "refused":
+            return {"outcome": kind}
+        return _failure(kind, error, f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
@@ -96,7 +96,8 @@ def kind_of(error: Exception) -> str:
     ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)]
     if not isinstance(error, ValueError | TypeError | OSError) or not ours or not str(error):
         return "traceback"
-    own = frames[-1].filename.startswith(_PACKAGE)
+    # Not an error of the interpreter in a line of ours, such as an index that is none.
+    own = frames[-1] is ours[-1] and (frames[-1].line or "").startswith("raise ")
     delegated = any(frame.name in _DELEGATED for frame in frames)
     if not (own or delegated):
         return "traceback"
