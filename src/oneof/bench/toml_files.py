@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from oneof.bench.schema import is_number
+from oneof.io.schema import is_number
 
 __all__ = ["read_toml"]
 

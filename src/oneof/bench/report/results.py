@@ -15,8 +15,8 @@ from oneof.bench.record import WAYS, Criterion, DoneRecord, Spec, Way, check_rec
 from oneof.bench.report.grids import Result, Results
 from oneof.bench.report.paper import Paper
 from oneof.bench.report.statistics import Cell, cell, compare, select
-from oneof.bench.schema import is_number
 from oneof.data.catalogue import DATASETS
+from oneof.io.schema import is_number
 
 __all__ = [
     "CRITERION",

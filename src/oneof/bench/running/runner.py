@@ -17,9 +17,9 @@ from oneof.bench.plan import Plan, Run
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
 from oneof.bench.running.engines import Engine, Task
 from oneof.bench.running.problem import make_problem, needs_preparing
-from oneof.bench.schema import misfit
 from oneof.data.catalogue import DATASETS
 from oneof.io.files import replacing
+from oneof.io.schema import misfit
 from oneof.methods import METHODS
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
