@@ -11,8 +11,11 @@ _hints = cache(get_type_hints)  # which takes longer than all checks of a value
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: its repr, which is cut where it is long."""
-    text = repr(value)
+    """Return a value as a message shows it: its repr on one line, which is cut where it is long."""
+    try:
+        text = " ".join(repr(value).split()) if not isinstance(value, str) else repr(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
