@@ -334,7 +334,7 @@ def test_an_experiment_that_diverges_is_a_failure_of_its_own_kind(blobs):
     assert (done["status"], failed["status"]) == ("done", "failed")
     assert "reason" not in done
     assert failed["reason"] == "diverged"
-    assert failed["error"].startswith("CC diverged in epoch 2 of 3 with lr=1e+30")
+    assert failed["error"].startswith("CC diverged in epoch ")
     assert "\n" not in failed["error"]
     assert failed["seconds"] >= 0
 

@@ -261,3 +261,80 @@ def test_types_are_written_as_numpydoc_writes_them():
         "checkpoint": "str, PathLike or None, ",
     }.items():
         assert found[name].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (float("inf"), "is inf, but must be finite: a number >= 0"),
+        (float("nan"), "is nan, but must be finite: a number >= 0"),
+        (np.float32("inf"), ".*, but must be finite: a number >= 0"),
+        (10**400, r"is 10+\.\.\., but must be below 2\*\*63: a number >= 0"),
+        pytest.param(10**5000, r"is a int, but must be below 2\*\*63: a number >= 0", id="digits"),
+        ("x" * 5000, r"is 'x+\.\.\., but must be a number >= 0"),
+        (np.zeros((90, 9)), r"is array\(.*\.\.\., but must be a number >= 0"),
+    ],
+)
+def test_numbers_are_finite_and_messages_short(value, words):
+    with pytest.raises(ValueError, match=f"beta of LWS {words}") as caught:
+        check(oneof.LWS(beta=value))
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("value", [0, -1, 1025, 2.0, True])
+def test_threads_are_a_number_that_a_machine_can_have(value):
+    with pytest.raises(
+        ValueError, match=r"threads of CC is .*, but must be a whole number in \[1, 1024\] or None"
+    ):
+        check(oneof.CC(threads=value))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (
+            1e300,
+            r"sample_weight sums to 6e\+301, but must sum to at most 3e\+30 in float32; divide the weights by",
+        ),
+        (1e308, "sample_weight sums to inf, but must sum to at most"),
+        (
+            1e-20,
+            "the largest sample_weight is 1e-20, but must be at least 1e-09; divide the weights by their mean",
+        ),
+        (float("nan"), "sample_weight contains NaN"),
+        (float("inf"), "sample_weight contains infinity"),
+        (-1.0, "Negative values"),
+    ],
+)
+def test_weights_that_training_cannot_hold_are_refused(weight, message):
+    X, S = problem()
+    model = oneof.CC(epochs=1, device="cpu")
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, S, sample_weight=np.full(60, weight))
+    assert not hasattr(model, "network_")
+    model.fit(X, S)
+    if not 0 < weight < 1e308:
+        with pytest.raises(ValueError, match=message):
+            model.score(X, S, sample_weight=np.full(60, weight))
+
+
+def test_weights_may_have_any_scale_that_training_can_hold():
+    X, S = problem()
+    weight = np.random.default_rng(0).integers(1, 9, size=60).astype(float)
+    settings = {"epochs": 3, "random_state": 0, "device": "cpu"}
+    plain, large, small = (
+        oneof.PRODEN(**settings).fit(X, S, sample_weight=scale * weight).predict_proba(X)
+        for scale in (1.0, 2.0**80, 2.0**-25)
+    )
+    np.testing.assert_allclose(large, plain, atol=1e-6)
+    np.testing.assert_allclose(small, plain, atol=1e-6)
+    double = oneof.PRODEN(**settings, precision="fp64").fit(X, S, sample_weight=1e250 * weight)
+    assert np.isfinite(double.predict_proba(X)).all()
+
+
+def test_values_whose_spread_is_not_finite_are_refused():
+    X, S = problem()
+    with pytest.raises(
+        ValueError, match=r"X holds values as large as .*e\+200, whose standard deviation is not fini"
+    ):
+        oneof.CC(epochs=1).fit(X * 1e200, S)

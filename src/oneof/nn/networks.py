@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from oneof.io.schema import shown
 from oneof.nn.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 from oneof.nn.own import copy_module, redrawn_copy
 
@@ -193,8 +194,8 @@ def _factory(network: str | Factory, shape: Shape) -> Factory:
     factory = NETWORKS.get(network) if isinstance(network, str) else network
     if not callable(factory):
         raise ValueError(
-            f"network is {network!r} but must be one of {['auto', *NETWORKS]}, a torch.nn.Module or a callable "
-            "(input_shape, outputs) -> torch.nn.Module"
+            f"network is {shown(network)} but must be one of {['auto', *NETWORKS]}, a torch.nn.Module or a "
+            "callable (input_shape, outputs) -> torch.nn.Module"
         )
     return factory
 
