@@ -106,11 +106,16 @@ def generate(
     candidates = corrupt.PROCESSES[process](data.y, **arguments, seed=seed)
     facts |= corrupt.summary(candidates)
     facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](data.y, **arguments))
-    manifest = {**settings, **facts, "sha256": sha256(np.packbits(candidates).tobytes()).hexdigest()}
+    manifest = {**settings, **facts, "sha256": checksum(candidates)}
     generated = Generated(candidates, manifest)
     if path is not None:
         _write(generated, path)
     return generated
+
+
+def checksum(candidates: NDArray[np.bool_]) -> str:
+    """Return what tells candidate sets (n, K) from others."""
+    return sha256(np.packbits(candidates).tobytes()).hexdigest()
 
 
 def asks_annotator(process: str) -> bool:
