@@ -375,8 +375,8 @@ WRONG = {
     "empty set": (swap(FIT, t_csv="unlabelled.csv"), "the candidate set is empty in row 5"),
     "strangers": (
         swap(SCORE, truth="plant"),
-        "the column 'plant' has labels such as '000', '001', '002', '003', '004', ... in rows 0, 1, 2, 3, 4, 5, "
-        "6, 7, 8, 9, ... (150 in all), but the classes are 'setosa', 'versicolor', 'virginica'; mend the cells or "
+        "the column 'plant' has labels such as '000', '001', '002', '003', '004', ... (150 in all) in rows 0, 1, "
+        "2, 3, 4, 5, 6, 7, 8, 9, ... (150 in all), but the classes are 'setosa', 'versicolor', 'virginica'; mend the cells or "
         "name another column",
     ),
     "forgotten separator": (

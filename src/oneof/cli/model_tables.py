@@ -1,6 +1,6 @@
 """Tables as the commands for models read and write them: rows, candidate sets and results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
-from oneof.io.words import shown
+from oneof.io.words import listed, shown
 from oneof.labels import encode
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
@@ -23,7 +23,6 @@ from oneof.methods import load_model
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _SHOWN = 5  # labels in a message
-_LONGEST = 100  # characters of one of them
 
 
 def load(path: Path) -> PartialLabelClassifier:
@@ -118,20 +117,11 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
         note("hint", f"the cells of {shown(column)} are JSON lists and are read as lists of labels")
     if classes is not None:
         _check_known(cells, column, classes, may_split=separator is None)
-    else:
-        _hint_at_sets(column, [cell for cell in cells if isinstance(cell, str)])
+    elif (found := _looks_like_set(cells)) is not None:
+        cell, fix = found
+        note("hint", f"cells of {shown(column)} such as {shown(cell)} count as one label each; {fix}")
     # As sets of one: encode would warn of what the hint has said.
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
-
-
-def _hint_at_sets(column: str, labels: list[str]) -> None:
-    """Say how cells are read as sets that look like sets, but were taken for one label each."""
-    label, fix = next(filter(is_list_text, labels), None), 'write them as JSON lists, such as ["cat", "dog"]'
-    if label is None and (found := _looks_like_set(labels)) is not None:
-        label, mark = found
-        fix = f"pass --separator {mark!r} to split them"
-    if label is not None:
-        note("hint", f"cells of {shown(column)} such as {shown(label)} count as one label each; {fix}")
 
 
 def candidates_for(
@@ -182,31 +172,31 @@ def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_s
     """Refuse labels that are not among the classes, with the option that may be missing."""
     known = set(classes.tolist())
     rows: list[int] = []
-    unknown: dict[str, None] = {}  # in the order in which they occur
+    unknown: dict[Any, None] = {}  # in the order in which they occur
     for row, cell in enumerate(cells):
         strange = [label for label in (cell if isinstance(cell, list) else [cell]) if not _is_in(label, known)]
         rows += [row] * bool(strange)
-        unknown |= dict.fromkeys(repr(label)[:_LONGEST] for label in strange)
+        unknown |= dict.fromkeys(strange)
     if not rows:
         return
     found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
-    listed = ", ".join(list(unknown)[:_SHOWN]) + (", ..." if len(unknown) > _SHOWN else "")
-    names = ", ".join(map(repr, classes.tolist()[:_SHOWN])) + (", ..." if len(classes) > _SHOWN else "")
-    fix = f"pass --separator {found[1]!r} to split the cells" if found else "mend the cells or name another column"
     raise ValueError(
-        f"the column {column!r} has labels such as {listed} in {rows_text(rows)}, but the classes are {names}; "
-        f"{fix}"
+        f"the column {shown(column)} has labels such as {listed(unknown, _SHOWN)} in {rows_text(rows)}, but the "
+        f"classes are {listed(classes, _SHOWN)}; {found[1] if found else 'mend the cells or name another column'}"
     )
 
 
 def _is_in(label: Any, known: set[Any]) -> bool:
-    """Compare a label; a gap is for others to refuse."""
-    if label is None or label != label or isinstance(label, list):  # NaN is not itself
+    """Compare a label; gaps, and what can be no label, are for others to refuse."""
+    if label is None or not isinstance(label, Hashable) or label != label:  # NaN is not itself
         return True
     return label in known
 
 
 def _looks_like_set(cells: Iterable[Any]) -> tuple[str, str] | None:
-    """Return a cell with a mark that may stand between labels, and the mark."""
+    """Return a cell that seems to hold several labels, and how such cells are split."""
     texts = [cell for cell in cells if isinstance(cell, str)]
-    return next(((cell, mark) for mark in _MARKS for cell in texts if mark in cell), None)
+    for cell in filter(is_list_text, texts):
+        return cell, 'write them as JSON lists, such as ["cat", "dog"]'
+    marked = ((cell, mark) for mark in _MARKS for cell in texts if mark in cell)
+    return next(((cell, f"pass --separator {mark!r} to split them") for cell, mark in marked), None)

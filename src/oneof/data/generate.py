@@ -82,9 +82,7 @@ def generate(
     Generated
     """
     if data.y is None:
-        raise ValueError(
-            f"the data set {shown(data.name)} has no true labels, but candidate sets are made of them"
-        )
+        raise ValueError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
     asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
     rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
     decided = (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
