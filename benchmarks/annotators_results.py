@@ -13,7 +13,8 @@ from marks import END, between
 from oneof.bench.ledger import read
 from oneof.bench.plan import SUPERVISED, Candidates, Plan, Run
 from oneof.bench.plan_file import read_plan
-from oneof.bench.report.results import CRITERION, Report, RunResult, collect, describe
+from oneof.bench.report.results import Report, collect, describe
+from oneof.bench.report.run_results import CRITERION, RunResult
 from oneof.bench.report.statistics import cell
 from oneof.data.annotator import Annotator
 

@@ -227,7 +227,7 @@ def test_random_damage_is_a_counted_line_or_one_sentence(tmp_path):
     """Several hundred ledgers; what is read of them is whole, and no page or line holds a control character."""
     plan = write_plan(tmp_path, PLAN)
     lines, ledger, kept = whole(plan), tmp_path / "ledger.jsonl", 0
-    for seed in range(400):
+    for seed in range(300):
         rng = random.Random(seed)
         damaged = [damage(line, rng) if rng.random() < 0.7 else line for line in lines]
         write_lines(ledger, [lines[0], *damaged])
@@ -244,7 +244,7 @@ def test_random_damage_is_a_counted_line_or_one_sentence(tmp_path):
         assert bool(caught) is bool(found.skipped)
         assert sum(record["status"] == "done" for record in found.records.values()) >= 1
         kept += found.skipped
-    assert kept > 400  # the damage is real
+    assert kept > 300  # the damage is real
 
 
 def write_report_is_refused(plan, ledger, folder):

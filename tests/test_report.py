@@ -13,7 +13,8 @@ import pytest
 from oneof.bench.ledger import Records, read
 from oneof.bench.plan_file import read_plan
 from oneof.bench.report.grids import markdown
-from oneof.bench.report.results import collect, describe, mean_curves
+from oneof.bench.report.results import collect, describe
+from oneof.bench.report.run_results import mean_curves
 from oneof.bench.report.sections import sections
 from oneof.bench.report.writer import write_report
 

@@ -24,6 +24,8 @@ from oneof.bench.running.engines import LocalEngine, Task, execute_task
 from oneof.bench.running.problem import make_problem
 from oneof.bench.running.runner import Runner, progress_of, together
 from oneof.cli import app
+from oneof.data import load_dataset
+from oneof.data.generate import checksum
 from oneof.train.parallel import grouping as many
 
 
@@ -58,13 +60,14 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_a_record_says_everything(undisturbed):
+def test_a_record_says_everything(undisturbed, soccer):
     plan, records = undisturbed
     for run in plan.runs():
         record = records[run.key]
         assert check_record(record)["status"] == "done"
         assert record["spec"] == json.loads(json.dumps(run.spec))
         assert record["seconds"] > 0
+        assert record["candidates"]["sha256"] == checksum(load_dataset("soccer-player", soccer).candidates)
         assert record["memory"]["process_mb"] > 50
         assert record["versions"].keys() >= {"oneof", "python", "torch", "numpy"}
         assert record["device"].endswith("CPU")

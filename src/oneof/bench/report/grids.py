@@ -66,6 +66,8 @@ class Results:
         The method that the others are compared with.
     apart : sequence of str, default=()
         Methods outside the contest, such as an upper bound: never the best, neither ranked nor counted.
+    mixed : sequence of str, default=()
+        Data sets on which methods saw different candidate sets: none is the best there, and they are not ranked.
     """
 
     title: str
@@ -73,6 +75,7 @@ class Results:
     rows: Mapping[str, Mapping[str, Result]]
     reference: str
     apart: Sequence[str] = ()
+    mixed: Sequence[str] = ()
 
     @property
     def contest(self) -> list[str]:
@@ -102,7 +105,7 @@ def accuracies(results: Results) -> Grid:
         results.title,
         ["method", *results.columns, f"{results.reference} win/tie/loss/?", "mean rank"],
         [[row(method) for method in group] for group in (reference, results.rivals, apart) if group],
-        [*_verdict_notes(results), _rank_note(ranks)],
+        [*_verdict_notes(results), _rank_note(ranks, results.mixed)],
     )
 
 
@@ -188,6 +191,8 @@ def signed(value: float) -> str:
 
 def _best(results: Results, name: str) -> str | None:
     """Return the highest mean of a data set as it is printed: all that look the same are the best."""
+    if name in results.mixed:
+        return None
     found = [results.rows[method].get(name) for method in results.contest]
     means = [result.cell.mean for result in found if result is not None and not math.isnan(result.cell.mean)]
     return f"{max(means):.2f}" if means else None
@@ -197,10 +202,11 @@ def _ranks(results: Results) -> Ranks:
     return mean_ranks(
         {
             method: {
-                name: results.rows[method][name].cell.mean if name in results.rows[method] else math.nan
+                name: math.nan if name in results.mixed or name not in row else row[name].cell.mean
                 for name in results.columns
             }
-            for method in results.contest
+            for method, row in results.rows.items()
+            if method in results.contest
         }
     )
 
@@ -228,10 +234,11 @@ def _verdict_notes(results: Results) -> list[str]:
     ]
 
 
-def _rank_note(ranks: Ranks) -> str:
+def _rank_note(ranks: Ranks, mixed: Sequence[str]) -> str:
+    where = "with results of all methods" + (" on the same candidate sets" if mixed else "")
     if ranks.used == 0:
-        return "No mean ranks: there is no data set with results of all methods."
-    return f"Mean ranks over {ranks.used} of {ranks.given} data sets, those with results of all methods."
+        return f"No mean ranks: there is no data set {where}."
+    return f"Mean ranks over {ranks.used} of {ranks.given} data sets, those {where}."
 
 
 def _joined(*parts: str) -> str:

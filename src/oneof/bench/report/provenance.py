@@ -4,10 +4,11 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
-from oneof.bench.report.results import CRITERION, Environment, MethodResult, Report
+from oneof.bench.report.results import Report
+from oneof.bench.report.run_results import CRITERION, Environment, MethodResult
 from oneof.pages.content import Entry, Grid
 
-__all__ = ["command", "provenance", "summary"]
+__all__ = ["command", "provenance", "set_notes", "summary"]
 
 
 def command(report: Report) -> str:
@@ -54,6 +55,24 @@ def provenance(report: Report) -> list[Grid]:
         Grid("Runs that failed", ["run", "what went wrong"], [failed]),
     ]
     return [table for table in tables if any(table.groups)]
+
+
+def set_notes(report: Report) -> list[str]:
+    """Say what is not compared, because the candidate sets were not the same."""
+    planned = report.plan.trials
+    found = [
+        f"on {name}, {methods} ({count} of {planned} trials)"
+        for name in report.plan.datasets
+        for methods, count in report.different_sets(name, report.plan.methods).items()
+    ]
+    aside = [f"{count} of {name}" for name, count in report.set_aside.items()]
+    notes = [f"Not compared, since their candidate sets differ: {'; '.join(found)}."] if found else []
+    if aside:
+        notes.append(
+            "Runs left out, since most points of the grid saw other candidate sets in their trial: "
+            f"{', '.join(aside)}."
+        )
+    return notes
 
 
 def _runs(name: str, label: str, outcome: MethodResult, numbers: dict[Environment, int]) -> Iterator[list[Entry]]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean
 
-from oneof.bench.record import CRITERIA
+from oneof.bench.record import CRITERIA, WAYS
 from oneof.bench.report.grids import Result, accuracies, accuracy, differences, signed
-from oneof.bench.report.provenance import provenance
-from oneof.bench.report.results import WAYS, Curves, MethodResult, Report, Surface, mean_curves
+from oneof.bench.report.provenance import provenance, set_notes
+from oneof.bench.report.results import Report, Surface
+from oneof.bench.report.run_results import Curves, MethodResult, mean_curves
 from oneof.bench.report.statistics import cell
 from oneof.pages.charts import Series, learning_curves
 from oneof.pages.content import MISSING, Entry, Figure, Grid, Section
@@ -48,7 +49,7 @@ def _results(report: Report) -> Section:
     results = report.results
     table, distances = accuracies(results), differences(results)
     compared = any(result.comparison for row in results.rows.values() for result in row.values())
-    notes = _test_notes(report) if compared else []
+    notes = [*(_test_notes(report) if compared else []), *set_notes(report)]
     text = (
         "Mean ± sample standard deviation over trials. Point of the grid and epoch are those with the highest "
         "accuracy on validation rows; of points, the mean over trials counts."
@@ -119,6 +120,7 @@ def _gap(report: Report) -> Section | None:
         f"{bound} learns the same network, with the same search, from true labels. Differences are over trials "
         "that all have."
     )
+    text = " ".join([text, *set_notes(report)])
     return Section("gap", "Distance to the upper bound", text, parts)
 
 
