@@ -393,6 +393,25 @@ Y_ROWS = [
         good,
     ),
     warned(
+        "y holds sets as text",
+        lambda k: k.model().fit(k.X, ["|".join(sorted({"cat", *s})) for s in k.sets]),
+        "'|'",
+        "separator='|'",
+        holds=fits,
+    ),
+    works(
+        "y holds sets as text, and the separator is given",
+        lambda k: k.model().fit(k.X, ["|".join(s) for s in k.sets], separator="|").classes_.tolist(),
+        lambda classes: classes == ["cat", "cow", "dog"],
+    ),
+    warned(
+        "y has a class that no row may have",
+        lambda k: k.model().fit(k.X, np.c_[k.S, np.zeros(40, bool)]),
+        "class 3",
+        "no training row",
+        holds=fits,
+    ),
+    warned(
         "y is a column, not a vector",
         lambda k: k.model().fit(k.X, k.y[:, None]),
         "column-vector",

@@ -84,6 +84,13 @@ LABEL_ROWS = [
     ),
     refused("wrong labels are None", ValueError, lambda k: from_complementary(None), "y is None"),
     refused("votes are plain labels", TypeError, lambda k: from_votes(k.names), "row 0", "annotators"),
+    refused(
+        "votes with a row for each vote",
+        ValueError,
+        lambda k: from_votes(pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat"] * 3})),
+        "row for each vote",
+        "pivot",
+    ),
     refused("votes are None", ValueError, lambda k: from_votes(None), "votes is None"),
     refused("votes are sparse", TypeError, lambda k: from_votes(scipy.sparse.eye_array(3)), "sparse", "dense"),
     refused(

@@ -69,6 +69,7 @@ def load_images(
         Images (n, height, width, 3), or (n, height, width) where all of them are gray; ``y`` is None.
     """
     path = as_path(table, "table")
+    _check_columns(candidates, file, separator)
     columns = read_table(path, [file, candidates]).columns
     names = columns[file].tolist()
     paths = image_paths(path, file, names, folder)
@@ -84,6 +85,14 @@ def load_images(
     return PartialLabels(images, matrix, None, classes, path.stem)
 
 
+def _check_columns(candidates: Any, file: Any, separator: Any) -> None:
+    for name, value in {"candidates": candidates, "file": file}.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {shown(value)}, but must be the name of a column; pass a string")
+    if not isinstance(separator, str | None):
+        raise TypeError(f"separator is {shown(separator)}, but must be a string; pass one such as '|', or None")
+
+
 def image_paths(table: Path, file: str, names: Sequence[Any], folder: StrPath | None = None) -> list[Path]:
     """Return the paths of the files that the column ``file`` of a table names, in a folder or beside it."""
     nameless = [row for row, name in enumerate(names) if not (isinstance(name, str) and name)]
@@ -91,7 +100,7 @@ def image_paths(table: Path, file: str, names: Sequence[Any], folder: StrPath | 
         raise ValueError(
             f"{shown(table)} names no file in {rows_text(nameless)}; fill in the column {shown(file)}"
         )
-    base = table.parent if folder is None else Path(folder)
+    base = table.parent if folder is None else as_path(folder, "folder")
     return [base / name for name in names]
 
 
@@ -137,7 +146,7 @@ def decode_images(
     if cache is False:
         return decode(files, size, channels, workers, progress)
     limit = image_limit() if cache is None else None  # a folder of the user's own has none
-    store = (cache_folder() / "images" if cache is None else Path(cache)) / f"{key}.npy"
+    store = (cache_folder() / "images" if cache is None else as_path(cache, "cache")) / f"{key}.npy"
     images = _load_cached(store, len(files), size)
     if images is None:
         images = decode(files, size, channels, workers, progress)

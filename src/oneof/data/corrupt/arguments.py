@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 _LARGEST_SCORE = 1e9  # larger floats lack the decimals that a probability needs
-_MOST_CLASSES = 10**6  # a matrix of chances has so many rows and columns
+_MOST_CLASSES = 10**5  # a matrix of chances has as many rows and columns
 
 
 def true_labels(y: ArrayLike, n_classes: int) -> Labels:
@@ -55,7 +55,8 @@ def scaled_scores(y: ArrayLike, scores: ArrayLike, temperature: float) -> tuple[
 
 def class_count(n_classes: int) -> int:
     """Return K; refuse anything but a whole number from 2."""
-    check("n_classes", n_classes, Integral, lambda value: 2 <= value <= _MOST_CLASSES, "a whole number >= 2")
+    expected = f"a whole number >= 2 and at most {_MOST_CLASSES}"
+    check("n_classes", n_classes, Integral, lambda value: 2 <= value <= _MOST_CLASSES, expected)
     return int(n_classes)
 
 

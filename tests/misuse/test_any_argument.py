@@ -1,0 +1,205 @@
+"""Arguments of any type, for every public function and method: the library itself refuses what does not work.
+
+No error from inside torch, NumPy or pandas reaches a user. scikit-learn's own checks of rows and labels may speak,
+since its contract wants their words (tests/test_sklearn.py).
+"""
+
+import datetime
+import inspect
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from PIL import Image
+
+import oneof
+from misuse.rows import LONGEST, is_ours
+from misuse.test_pending import READY
+
+LETTERS = st.text("ab1|. \0é", max_size=4)  # no slash: some of these texts become files
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([2**70, 10**400, -0.0, 0.5, 1e300, float("inf"), float("nan"), 1j, pd.NA, pd.NaT]),
+    LETTERS,
+    st.binary(max_size=3),
+    st.dates(),
+    st.builds(Path, st.sampled_from(["a", "no/a", "."])),
+)
+DTYPES = ["?", "u1", "i4", "i8", "f2", "f4", "f8", "c8", "U2", "S2", "M8[ns]", "m8[s]", "O"]
+ARRAYS = st.sampled_from(DTYPES).flatmap(
+    lambda dtype: arrays(
+        dtype,
+        array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
+        elements=LETTERS if dtype == "O" else None,
+    )
+)
+NUMBERS = arrays("f8", st.sampled_from([(4, 3), (4,), (4, 2, 2), (3, 4), (1, 3)]), elements=st.floats(0, 1))
+MATRICES = arrays("i8", st.sampled_from([(4, 3), (4, 2), (3, 3)]), elements=st.integers(0, 1))
+TENSORS = [
+    lambda array: torch.tensor(array).to(torch.bfloat16),
+    lambda array: torch.tensor(array, requires_grad=True),
+    lambda array: torch.tensor(array).to_sparse(),
+    lambda array: torch.tensor(array, device="meta"),
+    lambda array: torch.tensor(array).half(),
+    lambda array: torch.tensor(array) > 0.5,
+]
+OTHERS = [
+    object(),
+    oneof.CC(),
+    oneof.CC,
+    len,
+    np,
+    range(4),
+    memoryview(b"abcd"),
+    np.ma.masked_array(np.eye(4, 3), mask=np.eye(4, 3)),
+    np.zeros(4, dtype=[("a", int)]),
+    scipy.sparse.eye_array(4, 3),
+    scipy.sparse.coo_array(np.arange(4)),
+    pd.DataFrame(np.eye(4, 3), columns=list("aab")),
+    pd.DataFrame({"a": ["x"] * 4, "b": 1}),
+    pd.DataFrame({"a": pd.Categorical(list("xyxy")), "b": pd.array([1, None, 2, 3], dtype="Int64")}),
+    pd.DataFrame({"a": pd.date_range("2026", periods=4)}),
+    pd.DataFrame(np.eye(4, 2), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])),
+    pd.DataFrame({"a": [1.0] * 4, 7: [2.0] * 4}),
+    pd.DataFrame(),
+    pd.Series(pd.interval_range(0, 4)),
+    pd.Series(pd.period_range("2026", periods=4)),
+    pd.Series([[1], [2, 3], [1], []]),
+    pd.Index(list("abcd")),
+    datetime.timedelta(1),
+    [np.zeros(2), np.zeros(3)],
+    [["a", ["b"]], ["c"]],
+    [{"a": 1}] * 4,
+    [10**400] * 4,
+]
+ANYTHING = st.one_of(
+    SCALARS,
+    st.lists(SCALARS, max_size=4),
+    st.lists(st.lists(SCALARS, max_size=3), max_size=4),
+    st.dictionaries(st.sampled_from(["X", "y", "a"]), SCALARS, max_size=2),
+    st.frozensets(st.integers(0, 3) | LETTERS, max_size=3),
+    st.lists(st.integers(0, 3), max_size=3).map(iter),
+    ARRAYS,
+    NUMBERS,
+    MATRICES,
+    NUMBERS.map(lambda array: pd.DataFrame(array.reshape(-1, 1))),
+    st.builds(lambda make, array: make(array), st.sampled_from(TENSORS), NUMBERS),
+    st.sampled_from(OTHERS),
+)
+
+rng = np.random.default_rng(0)
+S = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]], dtype=bool)
+X = S + 0.1 * rng.normal(size=S.shape)
+
+
+def model(method=oneof.CC, **settings):
+    return method(network="linear", epochs=1, device="cpu", random_state=0, **settings)
+
+
+FITTED = model().fit(X, S)
+IDGP, MEMBERSHIP = (model(method, warm_up=0).fit(X, S) for method in (oneof.IDGP, oneof.Membership))
+GIVEN = {"X": X, "y": S}
+DATA = {"x": X, "candidates": S, "y": np.array([0, 1, 2, 0]), "classes": ["a", "b", "c"], "name": "made"}
+
+
+def table():
+    Path("table.csv").write_text("file,candidates\na.png,a|b\nb.png,b\n")
+    for name in ("a.png", "b.png"):
+        Image.new("L", (4, 4)).save(name)
+    return Path("table.csv")
+
+
+def saved():
+    FITTED.save("model")
+    return "model"
+
+
+# What is called, and with which good arguments beside the one that is tried.
+CALLS = {
+    "fit": (lambda **given: model().fit(**given), lambda: GIVEN | {"sample_weight": None, "X_val": X, "y_val": S}),
+    "predict": (FITTED.predict, lambda: {"X": X}),
+    "predict_proba": (FITTED.predict_proba, lambda: {"X": X}),
+    "predict_log_proba": (FITTED.predict_log_proba, lambda: {"X": X}),
+    "score": (FITTED.score, lambda: GIVEN | {"sample_weight": np.ones(4)}),
+    "disambiguate": (FITTED.disambiguate, lambda: GIVEN),
+    "distractor_proba": (IDGP.distractor_proba, lambda: {"X": X}),
+    "membership_proba": (MEMBERSHIP.membership_proba, lambda: {"X": X}),
+    "save": (FITTED.save, lambda: {"path": "model"}),
+    "encode": (oneof.encode, lambda: {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
+    "encode a matrix": (oneof.encode, lambda: {"y": S, "classes": ["a", "b", "c"]}),
+    "from_complementary": (oneof.from_complementary, lambda: {"y": ["a", "b"], "classes": ["a", "b", "c"]}),
+    "from_votes": (oneof.from_votes, lambda: {"votes": [["a", "b"]], "classes": ["a", "b"], "min_votes": 1}),
+    "PartialLabels": (oneof.PartialLabels, lambda: DATA),
+    "PartialLabels.take": (oneof.PartialLabels(**DATA).take, lambda: {"rows": [0]}),
+    "PartialLabels.with_candidates": (oneof.PartialLabels(**DATA).with_candidates, lambda: {"candidates": S}),
+    "fit_together": (oneof.fit_together, lambda: {"models": [model()], "arguments": [GIVEN]}),
+    "fit_together one": (lambda given: oneof.fit_together([model()], [given]), lambda: {"given": GIVEN}),
+    "fit_together model": (lambda one: oneof.fit_together([one], [GIVEN]), lambda: {"one": model()}),
+    "load_dataset": (lambda name: oneof.load_dataset(name, "no"), lambda: {"name": "nothing"}),
+    "load_images": (
+        oneof.load_images,
+        lambda: {
+            "table": table(),
+            "folder": ".",
+            "candidates": "candidates",
+            "file": "file",
+            "separator": "|",
+            "size": 4,
+            "cache": False,
+            "workers": 1,
+        },
+    ),
+    "load_model": (oneof.load_model, lambda: {"path": saved(), "device": "cpu", "methods": {}}),
+}
+# Weights of any type wait for the checks that test_pending.py speaks of.
+WAITING = set() if READY else {("fit", "sample_weight"), ("score", "sample_weight")}
+ARGUMENTS = [
+    pytest.param(call, name, id=f"{call}-{name}")
+    for call, (_, make) in CALLS.items()
+    for name in make()
+    if (call, name) not in WAITING
+]
+
+
+def test_every_public_name_is_called():
+    classes = {name for name in oneof.__all__ if inspect.isclass(getattr(oneof, name)) and name != "PartialLabels"}
+    assert {name.split()[0].split(".")[0] for name in CALLS} >= {*oneof.__all__} - classes - {"METHODS"}
+    public = {name for name in vars(oneof.estimator.classifier.PartialLabelClassifier) if not name.startswith("_")}
+    # `fit` passes all to `prepare`; the other methods take no data.
+    engine = {"prepare", "finish", "evaluate", "set_fit_request", "set_score_request"}
+    assert {name for name in public if callable(getattr(FITTED, name, None))} - engine <= CALLS.keys()
+
+
+@pytest.mark.parametrize(("call", "argument"), ARGUMENTS)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(value=ANYTHING)
+def test_any_argument(call, argument, value, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, make = CALLS[call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(**make() | {argument: value})
+    except (ValueError, TypeError, OSError) as error:
+        check_error(error)
+
+
+def check_error(error):
+    where = traceback.format_exception(error)
+    assert 0 < len(str(error)) <= LONGEST, where
+    assert (is_ours(error) and "\n" not in str(error)) or is_of_scikit_learn(error), where
+
+
+def is_of_scikit_learn(error):
+    innermost = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    return innermost.parts[-3:-1] == ("sklearn", "utils") and innermost.name in ("validation.py", "multiclass.py")
