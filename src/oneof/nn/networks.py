@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from oneof.io.schema import shown
+from oneof.io.words import shown
 from oneof.nn.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 from oneof.nn.own import copy_module, redrawn_copy
 
