@@ -325,7 +325,7 @@ WRONG = {
         swap(PREDICT, t_csv="wide.npz"),
         "'wide.npz' has 7 features, but the model was fitted on 5; give those that it was fitted on",
     ),
-    "size without images": ([*FIT, "--size", "8"], "--size is 8, but only image files are scaled; pass --images"),
+    "size without images": ([*FIT, "--size", "8"], "--size is 8, but only images are scaled; pass --images"),
     "images in an npz": (
         ["fit", "wide.npz", "--images", "candidates", "--out", "out"],
         "--images is 'candidates', but 'wide.npz', as every .npz file, holds its images in x; leave --images out",

@@ -22,7 +22,6 @@ from PIL import Image
 
 import oneof
 from misuse.rows import LONGEST, is_ours
-from misuse.test_pending import READY
 
 LETTERS = st.text("ab1|. \0é", max_size=4)  # no slash: some of these texts become files
 SCALARS = st.one_of(
@@ -162,13 +161,7 @@ CALLS = {
     "load_model": (oneof.load_model, lambda: {"path": saved(), "device": "cpu", "methods": {}}),
 }
 # Weights of any type wait for the checks that test_pending.py speaks of.
-WAITING = set() if READY else {("fit", "sample_weight"), ("score", "sample_weight")}
-ARGUMENTS = [
-    pytest.param(call, name, id=f"{call}-{name}")
-    for call, (_, make) in CALLS.items()
-    for name in make()
-    if (call, name) not in WAITING
-]
+ARGUMENTS = [pytest.param(call, name, id=f"{call}-{name}") for call, (_, make) in CALLS.items() for name in make()]
 
 
 def test_every_public_name_is_called():

@@ -1,6 +1,7 @@
 """Uses that once passed without a word and gave a wrong model."""
 
 import numpy as np
+import pytest
 import torch
 
 import oneof
@@ -161,10 +162,10 @@ COMMANDS = [
 
 
 @parametrize(ROWS)
-def test_pending(row, kit):
+def test_uses_that_passed(row, kit):
     carry_out(row, kit)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.what for command in COMMANDS])
-def test_pending_commands(command, files):
+def test_commands_that_passed(command, files):
     judge(command, files)

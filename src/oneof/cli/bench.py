@@ -51,10 +51,7 @@ def run(
     from oneof.train.runtime import resolve_device
 
     resolve_device(device)
-    if engine is EngineName.LOCAL and (address is not None or cpus_per_run != 1.0 or gpus_per_run != 0.0):
-        raise ValueError(
-            "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or leave them out"
-        )
+    _check_engine(engine, address, cpus_per_run, gpus_per_run)
     content, path = read_plan(plan), _ledger(plan, ledger)
     count = worker_count(content, workers)
     root = None if data is None else str(data)
@@ -76,6 +73,14 @@ def run(
     typer.echo(fold(f"results are in {path}"))
     if progress.failed or progress.unavailable:
         raise typer.Exit(1)
+
+
+def _check_engine(engine: EngineName, address: str | None, cpus: float, gpus: float) -> None:
+    """Refuse options that another engine has."""
+    if engine is EngineName.LOCAL and (address is not None or cpus != 1.0 or gpus != 0.0):
+        raise ValueError(
+            "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or leave them out"
+        )
 
 
 @app.command()

@@ -3,7 +3,7 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,11 +78,7 @@ def corrupt(
         raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
-    parameters = named_values(settings or [], "scaling=max")
-    if rate is not None:
-        if "rate" in parameters:
-            raise ValueError(f"--rate is {rate} and --set rate is {parameters['rate']!r}; give one of them")
-        parameters["rate"] = rate
+    parameters = _parameters(settings or [], rate)
     if annotator != Annotator() and not asks_annotator(process):
         raise ValueError(
             f"the process {process!r} asks no annotator; leave out --network, --epochs, --mode and "
@@ -91,17 +87,23 @@ def corrupt(
     train, test = _parts(dataset, data)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
-    made = generate(
-        train,
-        process,
-        seed=seed,
-        parameters=parameters,
-        annotator=annotator,
-        test=test,
-        device=device,
-        verbose=0 if quiet else 1,
-    )
-    _write_sets(out, train, made)
+    sources: dict[str, Any] = {
+        "annotator": annotator,
+        "test": test,
+        "device": device,
+        "verbose": 0 if quiet else 1,
+    }
+    _write_sets(out, train, generate(train, process, seed=seed, parameters=parameters, **sources))
+
+
+def _parameters(settings: list[str], rate: float | None) -> dict[str, Any]:
+    """Read the parameters of a process; its rate has an option of its own."""
+    parameters = named_values(settings, "scaling=max")
+    if rate is not None:
+        if "rate" in parameters:
+            raise ValueError(f"--rate is {rate} and --set rate is {parameters['rate']!r}; give one of them")
+        parameters["rate"] = rate
+    return parameters
 
 
 def _parts(dataset: str, folder: Path | None) -> "tuple[PartialLabels, PartialLabels | None]":

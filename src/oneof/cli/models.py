@@ -93,9 +93,7 @@ def fit(
     if tables.is_table(out):
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
     if size is not None and images is None:
-        raise ValueError(
-            f"--size is {size}, but only image files are scaled; pass --images COLUMN or leave it out"
-        )
+        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
     resolve_device(device)
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
@@ -105,11 +103,13 @@ def fit(
     sets, classes = encode(read_labels(data, candidates, separator))
     model.fit(features(data, apart), pd.DataFrame(sets, columns=classes))
     model.save(out)
-    typer.echo(
-        f"{len(sets)} rows, {model.n_features_in_} features, {len(classes)} classes, "
-        f"{sets.sum(1).mean():.2f} candidates in a set on average"
-    )
+    typer.echo(_summary(model, sets))
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
+
+
+def _summary(model: "PartialLabelClassifier", sets: Any) -> str:
+    size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
+    return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
 
 @app.command()

@@ -116,7 +116,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities), separator)
-        warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
+        if hasattr(self, "label_distributions_"):  # not while a training scores its own model
+            warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
         values = approximated_accuracy(probabilities, candidates)
         if sample_weight is None:
             return float(np.average(values))
