@@ -234,7 +234,11 @@ class Suite:
             for job in [job for job in jobs if job[0].alone]:
                 attempt(job)
             with ThreadPoolExecutor(self.workers) as pool:
-                list(pool.map(attempt, [job for job in jobs if not job[0].alone]))
+                try:
+                    list(pool.map(attempt, [job for job in jobs if not job[0].alone]))
+                except KeyboardInterrupt:
+                    self.deadline = 0.0  # attempts under way clean up behind themselves, no other begins
+                    raise
         return list(rows.values())
 
     def _times(self, case: Case) -> int:

@@ -38,7 +38,8 @@ from oneof.bench.running.runner import progress_of
 from oneof.data import PartialLabels
 from oneof.data.folder import decode_images
 from oneof.data.formats import read_cifar, read_idx, read_mat
-from oneof.data.tables import label_sets, numeric_features, read_table
+from oneof.data.label_cells import label_sets
+from oneof.data.tables import numeric_features, read_table
 from oneof.estimator.features import check_rows
 from published import cifar_bytes, idx_bytes, idx_gz, mat_bytes, small_images, small_table
 
