@@ -58,8 +58,8 @@ def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
     return check_encoded(
         candidates,
         names,
-        f"no label reaches min_votes={shown(min_votes, 40)} in {{rows}}, but every row needs at least one candidate "
-        "label: lower min_votes or drop the rows",
+        f"no label reaches min_votes={shown(min_votes, 40)} in {{rows}}, but every row needs at least one "
+        "candidate label: lower min_votes or drop the rows",
     )
 
 
