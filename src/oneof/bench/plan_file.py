@@ -25,7 +25,7 @@ def read_plan(path: str | Path) -> Plan:
     path = Path(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         raise FileNotFoundError(f"there is no plan {str(path)!r}; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the plan {str(path)!r} is not valid TOML ({error}); mend it there") from None
