@@ -125,7 +125,9 @@ def test_the_cache_says_where_it_is_and_how_large(tmp_path, cache, monkeypatch, 
         warnings.simplefilter("error")
         for path in paths[:6]:
             decode_images([path])
-    with pytest.warns(UserWarning, match="after 1 files used long ago were removed; set ONEOF_IMAGE_CACHE_GB"):
+    with pytest.warns(
+        UserWarning, match="the removal of 1 of the files used longest ago; set ONEOF_IMAGE_CACHE_GB"
+    ):
         decode_images([paths[6]])
 
 
@@ -167,7 +169,7 @@ def test_the_command_lists_and_clears(cache):
     assert str(cache / "annotators") in lines[2]
     assert len(succeed("cache", "--kind", "images", "--kind", "candidates").stdout.splitlines()) == 3
     said = succeed("cache", "--clear", "--kind", "annotators").stdout
-    assert said == f"annotators: removed 1 files, 2.0 MB, from {cache / 'annotators'}\n"
+    assert said == f"annotators: removed 2.0 MB in 1 file, from {cache / 'annotators'}\n"
     assert len(succeed("cache", "--clear").stdout.splitlines()) == 3
     assert [each.files for each in cache_usage()] == [0, 0, 0]
     assert "'films' is not one of" in fail("cache", "--kind", "films")

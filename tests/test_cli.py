@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
@@ -306,9 +307,45 @@ def swap(command, **places):
 WRONG = {
     "missing table": (swap(FIT, t_csv="no.csv"), "there is no file 'no.csv'; check the path of the table"),
     "missing model": (swap(PREDICT, model="no"), "there is no file 'no'"),
-    "damaged model": (swap(PREDICT, model="t.csv"), "'t.csv' is damaged or is no safetensors file"),
+    "damaged model": (swap(PREDICT, model="out"), "'out' is damaged or is no safetensors file"),
+    "table as model": (
+        swap(PREDICT, model="t.csv", t_csv="model"),
+        "'t.csv' is a table, but a model comes first: write MODEL TABLE in this order",
+    ),
     "cut model": (swap(PREDICT, model="cut"), "'cut' is damaged or is no safetensors file"),
-    "model as table": (swap(PREDICT, t_csv="model"), "'model' must end in .csv"),
+    "model as table": (swap(PREDICT, t_csv="model"), "'model' is a model, but a table is needed here"),
+    "model to inspect": (["inspect", "model"], "'model' is a model, but a table is needed here"),
+    "no table": (swap(PREDICT, t_csv="out"), "'out' must end in .csv"),
+    "model named as a table": (
+        swap(FIT, out="new.csv"),
+        "--out is 'new.csv', but a model is no table; name it 'new.safetensors'",
+    ),
+    "one row": (swap(FIT, t_csv="one.csv"), "'one.csv' has 1 row, but a model is fitted on at least 2; add rows"),
+    "other number of features": (
+        swap(PREDICT, t_csv="wide.npz"),
+        "'wide.npz' has 7 features, but the model was fitted on 5; give those that it was fitted on",
+    ),
+    "size without images": ([*FIT, "--size", "8"], "--size is 8, but only image files are scaled; pass --images"),
+    "images in an npz": (
+        ["fit", "wide.npz", "--images", "candidates", "--out", "out"],
+        "--images is 'candidates', but 'wide.npz', as every .npz file, holds its images in x; leave --images out",
+    ),
+    "images for a model of a table": (
+        [*SCORE, "--images", "plant"],
+        "--images is 'plant', but the model was fitted on a table of 5 features, not on images; leave --images",
+    ),
+    "image files as features": (
+        swap(FIT, t_csv="files.csv"),
+        "the column 'photo' names image files (such as 'a/1.PNG'); pass --images photo to learn from them, or",
+    ),
+    "several true labels": (
+        ["inspect", "wide.npz", "--truth", "candidates"],
+        "the column 'candidates' has several labels in rows 0, 1 (2 in all), but --truth is the column of true",
+    ),
+    "truth with a separator in it": (
+        ["inspect", "t.csv", "--separator", "|", "--truth", "candidates"],
+        "but the classes are 'setosa', 'versicolor', 'virginica'; mend the cells or name another column",
+    ),
     "unreadable table": (swap(FIT, t_csv="bad.csv"), "'bad.csv' cannot be read ("),
     "binary table": (swap(SCORE, t_csv="bad.parquet"), "'bad.parquet' cannot be read ("),
     "empty file": (swap(FIT, t_csv="void.csv"), "'void.csv' cannot be read (No columns to parse"),
@@ -336,8 +373,34 @@ WRONG = {
     "gaps": (swap(FIT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
     "gaps to predict": (swap(PREDICT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
     "empty set": (swap(FIT, t_csv="unlabelled.csv"), "the candidate set is empty in row 5"),
-    "strangers": (swap(SCORE, truth="plant"), "names unknown labels ('000', '001'"),
-    "no separator": ([*FIT, "--separator", ""], "--separator is '', but must have a character"),
+    "strangers": (
+        swap(SCORE, truth="plant"),
+        "the column 'plant' has labels such as '000', '001', '002', '003', '004', ... (150 in all) in rows 0, 1, "
+        "2, 3, 4, 5, 6, 7, 8, 9, ... (150 in all), but the classes are 'setosa', 'versicolor', 'virginica'; mend the cells or "
+        "name another column",
+    ),
+    "forgotten separator": (
+        [*DISAMBIGUATE[:3], "--out", "out.csv"],
+        "has labels such as 'setosa|versicolor', 'versicolor|virginica' in rows 0, 3, 6, 9, 12, 15, 18, 21, 24, "
+        "27, ... (33 in all), but the classes are 'setosa', 'versicolor', 'virginica'; pass --separator '|' to",
+    ),
+    "setting twice": (
+        [*FIT, "--set", "lr=1", "--set", " lr = 2"],
+        "--set lr is given 2 times, as '1' and '2'; give it once",
+    ),
+    "setting without name": ([*FIT, "--set", "=3"], "--set '=3' has no name; write it as NAME=VALUE"),
+    "method twice": (
+        [*FIT, "--method", "idgp", "--method=cc"],
+        "--method is given 2 times, as 'idgp' and 'cc'; give it once (see root fit --help)",
+    ),
+    "out three times": (
+        [*PREDICT, "--out", "b.csv", "--out", "c.csv"],
+        "--out is given 3 times, as 'out.csv', 'b.csv' and 'c.csv'; give it once",
+    ),
+    "no separator": (
+        ["" if each == "|" else each for each in FIT],
+        "--separator is '', but must have a character",
+    ),
     "unknown method": (
         [*FIT, "--method", "idpg"],
         f"'idpg' is no method; choose one of {', '.join(oneof.METHODS)}",
@@ -349,7 +412,10 @@ WRONG = {
     "setting of an option": ([*FIT, "--set", "device=cpu"], "has an option of its own; use --device"),
     "wrong setting": ([*FIT, "--set", "lr=fast"], "lr of IDGP is 'fast', but must be a number > 0"),
     "odd setting": ([*FIT, "--set", "lr={[]: 1}"], "lr of IDGP is '{[]: 1}', but must be"),
-    "network by name only": ([*FIT, "--set", "network=5"], "network is 5, but must be one of ['auto', 'linear'"),
+    "network by name only": (
+        ["network=5" if each == "network=linear" else each for each in FIT],
+        "network is 5, but must be one of ['auto', 'linear'",
+    ),
     "wrong device": ([*FIT, "--device", "abacus"], "device is 'abacus', but must be 'auto', 'cpu'"),
     "wrong seed": ([*FIT, "--seed", "-1"], "Seed must be between 0 and"),
     "seed in words": ([*FIT, "--seed", "many"], "Invalid value for '--seed'"),
@@ -365,12 +431,40 @@ def make_wrong_files(folder: Path) -> None:
     (folder / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
     (folder / "bad.parquet").write_bytes(b"PAR1\x1b[31mnonsense\r\n")
     (folder / "void.csv").write_text("")
+    frame.iloc[:1].to_csv(folder / "one.csv", index=False)
+    frame.assign(photo=[f"a/{i}.PNG" for i in range(1, 151)]).to_csv(folder / "files.csv", index=False)
+    np.savez(folder / "wide.npz", x=np.zeros((3, 7)), candidates=[[1, 1, 0], [0, 1, 1], [0, 1, 0]])
     (folder / "cut").write_bytes((folder / "model").read_bytes()[:500])
     frame.iloc[:0].to_csv(folder / "empty.csv", index=False)
     frame.drop(columns=["b", "c"]).to_csv(folder / "few.csv", index=False)
     frame.assign(b=frame["b"].where(~frame.index.isin([3, 7]))).to_csv(folder / "gaps.csv", index=False)
     unlabelled = frame.assign(candidates=frame["candidates"].where(frame.index != 5, " | "))
     unlabelled.to_csv(folder / "unlabelled.csv", index=False)
+
+
+COMMANDS = typer.main.get_command(app).commands
+ONCE = [
+    (name, option)
+    for name, command in COMMANDS.items()
+    for option in command.params
+    if option.param_type_name == "option" and not option.is_flag and not option.multiple
+]
+
+
+@pytest.mark.parametrize(("name", "option"), ONCE, ids=[f"{name} {option.name}" for name, option in ONCE])
+def test_every_option_of_one_value_is_given_once(name, option):
+    """Whatever the command: a value that the parser would drop is never dropped in silence."""
+    flag = option.opts[0]
+    line = fail(name, flag, "first", f"{flag}=second")
+    assert (
+        line == f"error: {flag} is given 2 times, as 'first' and 'second'; give it once (see root {name} --help)\n"
+    )
+
+
+def test_lists_and_flags_may_be_repeated(work):
+    succeed(
+        "fit", work / "t.csv", "--separator", "|", *COLUMNS, "--id", "plant", *TINY, "--quiet", "--out", work / "m"
+    )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -428,7 +522,8 @@ def test_an_error_in_a_process_is_one_line(work):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
 def test_ctrl_c_is_no_traceback(work):
-    command = [sys.executable, "-m", "oneof", *FIT[:-3], "--set", "epochs=2000", "--out", "new"]
+    options = ["epochs=2000" if each == "epochs=3" else each for each in FIT[:-3]]
+    command = [sys.executable, "-m", "oneof", *options, "--out", "new"]
     with subprocess.Popen(
         command,
         cwd=work,
@@ -479,6 +574,11 @@ def test_images_of_ones_own_from_fit_to_disambiguate(pictures, tmp_path):
     assert oneof.load_model(model).input_shape_ == (1, 8, 8)
     said = succeed("score", model, table, "--labels", "truth", "--images", "file").stdout
     assert float(said.split()[2]) > 0.9
+    for command in (["score", "--labels", "truth"], ["predict", "--out", tmp_path / "no.csv"]):
+        assert fail(command[0], model, table, *command[1:]) == (
+            f"error: the model was fitted on images, but the rows of {str(table)!r} are no images; pass "
+            "--images COLUMN, the column of image files\n"
+        )
     succeed("predict", model, table, "--images", "file", "--id", "file", "--out", tmp_path / "p.csv")
     assert pd.read_csv(tmp_path / "p.csv").columns.tolist() == ["file", "prediction", "probability"]
     chosen = ["--images", "file", "--separator", "|", "--id", "file", "--sort", "margin"]

@@ -95,6 +95,14 @@ def test_inspect_reads_a_table_of_ones_own(tmp_path):
         (["soccer-player", "--out", "x.npz", "--set", "rate"], "has no value"),
         (["soccer-player", "--out", "x.npz", "--device", "tpu"], "device is 'tpu'"),
         (["soccer-player", "--out", "none/x.npz"], "none"),
+        (
+            ["soccer-player", "--out", "x.npz", "--process", "pair", "--rate", "0.3", "--set", "rate=0.4"],
+            "--rate is 0.3 and --set rate is 0.4; give one of them",
+        ),
+        (
+            ["soccer-player", "--out", "x.npz", "--process", "pair", "--rate", "0.3", "--epochs", "3"],
+            "the process 'pair' asks no annotator; leave out --network, --epochs, --mode and --annotator-seed",
+        ),
     ],
 )
 def test_corrupt_refuses_in_one_line(options, words, root, tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from oneof.bench.keys import run_key
 from oneof.bench.ledger import Ledger, read
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* of the ledger .* cannot be read")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL and fork")
 
 # An empty package takes the place of ours, which would load torch: most kills would hit that.

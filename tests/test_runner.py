@@ -18,8 +18,8 @@ import bench_data
 import oneof
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan_file import read_plan
-from oneof.bench.record import CRITERIA, check_record
-from oneof.bench.running import execute
+from oneof.bench.record import CRITERIA, check_record, damage_of
+from oneof.bench.running import estimate, execute
 from oneof.bench.running.engines import LocalEngine, Task, execute_task
 from oneof.bench.running.problem import make_problem
 from oneof.bench.running.runner import Runner, progress_of, together
@@ -116,6 +116,22 @@ def test_finished_runs_are_skipped(undisturbed, soccer, tmp_path):
     assert ledger.read_bytes().count(b'"key"') == 6
     assert bench_data.results(read([ledger]).records) == bench_data.results(records)
     assert not (tmp_path / "ledger.checkpoints").exists()
+
+
+def test_damaged_records_are_made_again(undisturbed, soccer, tmp_path):
+    """A record that has its key but not its results is not a run that is done."""
+    plan, records = undisturbed
+    ledger = tmp_path / "ledger.jsonl"
+    damaged = [{name: value for name, value in r.items() if name != "results"} for r in records.values()]
+    whole = list(records.values())
+    ledger.write_text("".join(json.dumps(line) + "\n" for line in [*whole[:3], damaged[3], *whole[4:]]))
+    before = ledger.read_bytes()
+    with pytest.warns(UserWarning, match=r"1 line of .* \(line 4: it has no 'results'\)"):
+        assert carry_out(plan, ledger, soccer).done == 6
+    assert ledger.read_bytes().startswith(before)
+    assert ledger.read_bytes().count(b'"key"') == 7
+    with pytest.warns(UserWarning, match="1 line of"):
+        assert bench_data.results(read([ledger], damage_of).records) == bench_data.results(records)
 
 
 def test_a_failed_run_is_told_and_tried_again(undisturbed, soccer, tmp_path):
@@ -302,12 +318,57 @@ def test_dry_tells_runs_and_hours(undisturbed, soccer, tmp_path):
     assert "hours with 1 at a time" in lines[-1]
 
 
+WARM = """
+title = "Made"
+datasets = ["lost"]
+trials = 2
+[settings]
+network = "linear"
+epochs = EPOCHS
+warm_up = 10
+[methods.idgp]
+[methods.idgp-ml]
+method = "idgp"
+objective = "ml"
+[methods.valen]
+[methods.cc]
+"""
+
+
+@pytest.mark.parametrize(("epochs", "warned"), [(50, []), (10, ["IDGP", "VALEN"])])
+def test_dry_warns_of_the_plan_and_never_of_its_own_timing(tmp_path, epochs, warned):
+    """Timing takes two epochs, fewer than the warm-up of the plan: no business of whoever made the plan."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(WARM.replace("EPOCHS", str(epochs)))
+    result = invoke("run", plan, "--dry", "--workers", 1, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == [
+        f"warning: warm_up is 10 and epochs is {epochs}, so that {name} never gets beyond its warm-up; lower "
+        "warm_up or raise epochs"
+        for name in warned
+    ]
+
+
+def test_what_is_timed_comes_after_the_warm_up(tmp_path, monkeypatch):
+    """With all of it in the warm-up, the time of the real objective would not be known."""
+    timed = []
+    train = estimate.train
+    monkeypatch.setattr(estimate, "train", lambda trial: timed.append(trial.method) or train(trial))
+    (tmp_path / "plan.toml").write_text(WARM.replace("EPOCHS", "50"))
+    for run in read_plan(tmp_path / "plan.toml").runs()[:3]:
+        estimate.time_run(run.spec, "cpu")
+    assert [(method.epochs, method.warm_up) for method in timed] == [(2, 1)] * 3
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--workers", 0], "--workers is 0, but must be from 1 to"),
         (["--workers", 10**6], "--workers is 1000000, but must be from 1 to"),
         (["--budget", -1], "--budget is -1.0, but must be a number of seconds > 0"),
+        (["--budget", "nan"], "--budget is nan, but must be a number of seconds > 0"),
+        (["--gpus-per-run", 0.5], "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or"),
+        (["--address", "auto"], "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or"),
         (["--device", "tpu"], "device is 'tpu'"),
     ],
 )

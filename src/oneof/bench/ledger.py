@@ -3,7 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -16,8 +17,12 @@ from oneof.io.locks import lock
 __all__ = ["Ledger", "Records", "read"]
 
 _STATUS = ("done", "failed")
-# So much of a value is shown in a message.
+# So much of a value is shown in a message, and so many lines.
 _SHOWN = 100
+_LINES = 3
+
+# Says what is wrong with a record, None where it is whole.
+Check = Callable[[Mapping[str, Any]], str | None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Ledger:
     ----------
     path : path-like
         A file of JSON lines, created if it is not there.
+    check : callable, optional
+        As for `read`.
 
     Attributes
     ----------
@@ -52,18 +59,17 @@ class Ledger:
         While another writer has the ledger open.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], check: Check | None = None) -> None:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder {str(self.path.parent)!r} does not exist; create it first")
-        if self.path.is_dir():
-            raise IsADirectoryError(f"{str(self.path)!r} is a folder, but a ledger is a file; add a file name")
+        _refuse_folder(self.path)
         # Unbuffered: nothing is left to be written by a close, or by a copy of this process.
         self._file = FileIO(self.path, "a+")
         _open_files.add(self._file)
         try:
             _lock(self._file, self.path)
-            found = read([self.path])
+            found = read([self.path], check)
         except BaseException:
             self._file.close()
             raise
@@ -106,40 +112,97 @@ class Ledger:
         return self._file.read(1)
 
 
-def read(paths: Iterable[str | os.PathLike[str]]) -> Records:
+def read(
+    paths: Iterable[str | os.PathLike[str]], check: Check | None = None, *, missing_ok: bool = False
+) -> Records:
     """Read ledgers as if they were one, in this order.
 
-    Lines that are no records are skipped and counted, also the one that a writer is just writing; empty lines are
-    not. The key of a record that has a ``spec`` is computed from it, so that records which were written when keys
-    were made in another way still count. Of several records with the same key, done beats failed, then the last
-    wins.
+    Lines that are no records are skipped, counted and warned of, also the one that a writer is just writing; empty
+    lines are not. The key of a record that has a ``spec`` is computed from it, so that records which were written
+    when keys were made in another way still count. Of several records with the same key, done beats failed, then
+    the last wins.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        The ledgers.
+    check : callable, optional
+        Says what is wrong with a record, such as `oneof.bench.record.damage_of`; lines with such records are
+        skipped too. Without it every JSON object with a key and a status is a record.
+    missing_ok : bool, default=False
+        Whether a ledger that does not exist is an empty one.
     """
     records: dict[str, dict[str, Any]] = {}
     skipped = 0
     for path in map(Path, paths):
+        _refuse_folder(path)
         if not path.is_file():
-            raise FileNotFoundError(f"there is no ledger {str(path)!r}")
-        for record in _records_of(path):
-            if record is None:
-                skipped += 1
+            if missing_ok:
+                continue
+            raise FileNotFoundError(
+                f"there is no ledger {str(path)!r}; check the path, or oneof run the plan first"
+            )
+        wrong: dict[int, str] = {}  # by the number of the line
+        for number, found in _records_of(path, check):
+            if isinstance(found, str):
+                wrong[number] = found
             else:
-                _settle(records, record)
+                _settle(records, found)
+        _warn_of(path, wrong)
+        skipped += len(wrong)
     return Records(records, skipped)
 
 
-def _records_of(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Give the records of a file, None for a line that is none."""
+def _records_of(path: Path, check: Check | None) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Give the number of each line that is not empty, and its record, or what is wrong with it."""
+    first = True
     with path.open("rb") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
             if line.isspace():
                 continue
-            try:
-                # Decoded first: from bytes, json would guess UTF-16 where NUL bytes stand between others.
-                content = _DECODER.decode(line.decode())
-                record = _with_key(content) if _is_record(content) else None
-            except (ValueError, RecursionError):
-                record = None
-            yield record
+            if first and not line.lstrip().startswith((b"{", b"\0")):  # NUL bytes: the machine lost its power
+                raise ValueError(
+                    f"{str(path)!r} is no ledger: line {number} is no record of a run; name another file"
+                )
+            first = False
+            yield number, _record_of(line, check)
+
+
+def _record_of(line: bytes, check: Check | None) -> dict[str, Any] | str:
+    try:
+        # Decoded first: from bytes, json would guess UTF-16 where NUL bytes stand between others.
+        content = _DECODER.decode(line.decode())
+    except ValueError:
+        return "it is no JSON, or torn"
+    except RecursionError:
+        return "it is nested too deeply"
+    if not _is_record(content):
+        return "it has no text as 'key', or its 'status' is neither 'done' nor 'failed'"
+    try:
+        record = _with_key(content)
+        wrong = None if check is None else check(record)
+    except ValueError as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deeply"
+    return record if wrong is None else wrong
+
+
+def _warn_of(path: Path, wrong: Mapping[int, str]) -> None:
+    """Name the first lines that do not count."""
+    if wrong:
+        lines = [f"line {number}: {reason}" for number, reason in list(wrong.items())[:_LINES]]
+        more = ["..."] if len(wrong) > _LINES else []
+        count, runs = ("1 line", "its run does") if len(wrong) == 1 else (f"{len(wrong)} lines", "their runs do")
+        warnings.warn(
+            f"{count} of the ledger {str(path)!r} cannot be read; {runs} not count ({'; '.join(lines + more)})",
+            stacklevel=3,
+        )
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder, but a ledger is a file; add a file name")
 
 
 def _is_record(record: Any) -> bool:

@@ -24,6 +24,11 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     objective = "ml"
     [methods.supervised]    # the same network on true labels
 
+    [candidates]            # instead of the data sets' own
+    process = "instance"    # see `oneof.data.corrupt`
+    parameters = {rate = 0.4}
+    files = {lost = "sets.npz"}   # of oneof corrupt: for all trials, or a list with one for each
+
     [[override]]            # for some methods, some data sets, or both
     methods = ["idgp"]
     datasets = ["lost"]
@@ -41,6 +46,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from oneof.bench.candidate_files import CandidateFile
 from oneof.bench.keys import baseline, run_key
 from oneof.bench.record import Spec
 from oneof.data import annotator as annotators
@@ -69,11 +75,15 @@ class Split:
 
 @dataclass(frozen=True)
 class Candidates:
-    """How candidate sets are made; without a process the data set's own are taken."""
+    """How candidate sets are made; without a process the data set's own are taken.
+
+    Data sets that have ``files``, one for each trial, take their sets from these instead.
+    """
 
     process: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     annotator: Annotator = field(default_factory=Annotator)
+    files: Mapping[str, list[CandidateFile]] = field(default_factory=dict)  # by data set
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,7 @@ class Run:
     point: Mapping[str, Any]  # its place in the grid
     trial: int
     spec: Spec
+    sets: Path | None = None  # the file of its candidate sets, if they are in one
 
     @property
     def key(self) -> str:
@@ -126,7 +137,7 @@ class Plan:
     def runs(self) -> list[Run]:
         """Return every run, trial by trial: early results cover the whole plan."""
         return [
-            Run(label, dataset, point, trial, self._spec(label, dataset, point, trial))
+            Run(label, dataset, point, trial, self._spec(label, dataset, point, trial), self._sets(dataset, trial))
             for trial in range(self.trials)
             for dataset in self.datasets
             for label in self.methods
@@ -141,7 +152,7 @@ class Plan:
             "dataset": dataset,
             "data": data_checksum(dataset),
             "split": {**asdict(self.split), "seed": 0 if self.split.fixed else trial},
-            "candidates": self._candidates(trial),
+            "candidates": self._candidates(dataset, trial),
             "labels": "true" if supervised else "candidates",
             "method": type(estimator).__name__,
             "version": estimator.version,
@@ -157,7 +168,13 @@ class Plan:
         shared = {name: everywhere[name] for name in plan_fields(cls) if name in everywhere}
         return cls(**{**shared, **self.own_settings(label, dataset), **point})
 
-    def _candidates(self, trial: int) -> dict[str, Any] | None:
+    def _sets(self, dataset: str, trial: int) -> Path | None:
+        files = self.candidates.files.get(dataset)
+        return None if files is None else files[trial].path
+
+    def _candidates(self, dataset: str, trial: int) -> dict[str, Any] | None:
+        if dataset in self.candidates.files:
+            return {"sha256": self.candidates.files[dataset][trial].sha256}
         if self.candidates.process is None:
             return None
         facts: dict[str, Any] = {
@@ -192,4 +209,5 @@ def data_checksum(dataset: str) -> str:
 
 def plan_fields(cls: type[PartialLabelClassifier]) -> list[str]:
     """Return the settings of a method that a plan may name: all fields but those that the runner sets."""
-    return [f.name for f in fields(cls) if f.name not in names_with(cls, Role.NOT_IN_PLANS)]
+    left_out = names_with(cls, Role.NOT_IN_PLANS)
+    return [f.name for f in fields(cls) if f.name not in left_out]

@@ -1,14 +1,17 @@
 """Reads plans from TOML files: everything in a file is checked, and what is wrong is one sentence."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from oneof.bench.keys import baseline
+from oneof.bench.candidate_files import CandidateFile, describe_file
+from oneof.bench.keys import baseline, plain
 from oneof.bench.plan import DEFAULTS, SUPERVISED, Candidates, Plan, Split, plan_fields
+from oneof.bench.schema import shown
+from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
@@ -17,18 +20,15 @@ from oneof.methods import METHODS
 
 __all__ = ["read_plan"]
 
+_MOST_RUNS = 1_000_000
+_LONGEST = 100  # characters of a name that is compared with others
 _NO_BASELINE: dict[str, Any] = {"split": {}, "candidates": {"annotator": {}}}
 
 
 def read_plan(path: str | Path) -> Plan:
     """Read and check a plan."""
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no plan {str(path)!r}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"the plan {str(path)!r} is not valid TOML ({error}); mend it there") from None
+    content = read_toml(path, "plan")
     try:
         plan = _parse(path, content)
         _check_runs(plan)
@@ -45,21 +45,23 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     tables = {name: content.get(name, {}) for name in ("split", "candidates", "settings", "grid", "methods")}
     for name, value in tables.items():
         if not isinstance(value, dict):
-            raise ValueError(f"{name} is {value!r}, but must be a table: write [{name}]")
+            raise ValueError(f"{name} is {shown(value)}, but must be a table: write [{name}]")
     datasets = _texts("datasets", content["datasets"])
     for name in datasets:
         _one_of("datasets", name, DATASETS)
     heatmap = _texts("heatmap", content.get("heatmap", []))
     if heatmap and (len(heatmap) != 2 or not set(heatmap) <= set(tables["grid"])):
-        raise ValueError(f"heatmap is {heatmap!r}, but must name two axes of the grid, {list(tables['grid'])}")
+        raise ValueError(
+            f"heatmap is {shown(heatmap)}, but must name two axes of the grid, {list(tables['grid'])}"
+        )
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
-            raise ValueError(f"{name} is {content[name]!r}, but must be a text")
+            raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
     _one_of("defaults", defaults := content.get("defaults", "current"), DEFAULTS)
     base = baseline() if defaults == "baseline" else _NO_BASELINE
     trials = content.get("trials", 5)
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 1:
-        raise ValueError(f"trials is {trials!r}, but must be a whole number >= 1")
+        raise ValueError(f"trials is {shown(trials)}, but must be a whole number >= 1")
     return Plan(
         path=path,
         title=content["title"],
@@ -71,7 +73,10 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
         defaults=defaults,
         split=_split(tables["split"], base["split"]),
-        candidates=_candidates(tables["candidates"], base["candidates"]["annotator"]),
+        candidates=replace(
+            _candidates(tables["candidates"], base["candidates"]["annotator"]),
+            files=_files(path.parent, tables["candidates"].get("files", {}), datasets, trials),
+        ),
         settings=tables["settings"],
         grid=_grid(tables["grid"]),
         override=_overrides(content.get("override", []), list(tables["methods"]), datasets),
@@ -79,7 +84,10 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
 
 
 def _check_runs(plan: Plan) -> None:
-    """Refuse a setting that no method has, and a value that its method does not accept."""
+    """Refuse too many runs, a setting that no method has, and a value that its method does not accept."""
+    most = plan.trials * len(plan.datasets) * len(plan.methods) * prod(map(len, plan.grid.values()))
+    if most > _MOST_RUNS:
+        raise ValueError(f"it has up to {most} runs, but must have {_MOST_RUNS} at most; lower trials or the grid")
     everywhere = {name for label in plan.methods for name in plan_fields(plan.method_class(label))}
     for name in [*plan.settings, *plan.grid]:
         _one_of("settings and grid", name, everywhere)
@@ -97,7 +105,7 @@ def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
     methods = {}
     for label, table in tables.items():
         if not isinstance(table, dict):
-            raise ValueError(f"methods.{label} is {table!r}, but must be a table: write [methods.{label}]")
+            raise ValueError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
         method = table.get("method", label)
         _one_of(f"methods.{label}.method", method, [*METHODS, SUPERVISED])
         methods[label] = {**table, "method": method}
@@ -111,9 +119,9 @@ def _split(table: dict[str, Any], base: Mapping[str, Any]) -> Split:
     for name in ("validation", "test"):
         share = getattr(split, name)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
-            raise ValueError(f"split.{name} is {share!r}, but must be a share between 0 and 0.5")
+            raise ValueError(f"split.{name} is {shown(share)}, but must be a share between 0 and 0.5")
     if not isinstance(split.fixed, bool):
-        raise ValueError(f"split.fixed is {split.fixed!r}, but must be true or false")
+        raise ValueError(f"split.fixed is {shown(split.fixed)}, but must be true or false")
     return split
 
 
@@ -121,8 +129,10 @@ def _candidates(table: dict[str, Any], base: Mapping[str, Any]) -> Candidates:
     _known("candidates", table, [f.name for f in fields(Candidates)])
     if "process" in table:
         _one_of("candidates.process", table["process"], corrupt.PROCESSES)
-        _known("candidates.parameters", table.get("parameters", {}), generate.parameters_of(table["process"]))
-    elif table:
+        parameters = table.get("parameters", {})
+        _known("candidates.parameters", parameters, generate.parameters_of(table["process"]))
+        plain(parameters, "candidates.parameters", lambda value, _: value)  # refuses dates and the like
+    elif table.keys() - {"files"}:
         raise ValueError(f"candidates has no process; add one of {', '.join(corrupt.PROCESSES)}")
     annotator, names = table.get("annotator", {}), [f.name for f in fields(Annotator)]
     _known("candidates.annotator", annotator, names)
@@ -130,10 +140,25 @@ def _candidates(table: dict[str, Any], base: Mapping[str, Any]) -> Candidates:
     return Candidates(table.get("process"), table.get("parameters", {}), decided)
 
 
+def _files(folder: Path, table: Any, datasets: list[str], trials: int) -> dict[str, list[CandidateFile]]:
+    """Return the files of candidate sets of each data set, one for each trial."""
+    _known("candidates.files", table, datasets)
+    found = {}
+    for dataset, value in table.items():
+        place, paths = f"candidates.files.{dataset}", [value] if isinstance(value, str) else value
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise ValueError(f"{place} is {shown(value)}, but must be a path, or a list with one for each trial")
+        if isinstance(value, list) and len(value) != trials:
+            raise ValueError(f"{place} has {len(value)} files, but there are {trials} trials; name one for each")
+        files = [describe_file(folder / path, dataset) for path in paths]
+        found[dataset] = files * trials if isinstance(value, str) else files
+    return found
+
+
 def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
     for name, values in table.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"grid.{name} is {values!r}, but must be a list of values")
+            raise ValueError(f"grid.{name} is {shown(values)}, but must be a list of values")
     return table
 
 
@@ -149,13 +174,16 @@ def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapp
 
 def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name} is {value!r}, but must be a list of names")
+        raise ValueError(f"{name} is {shown(value)}, but must be a list of names")
+    for text in value:
+        if value.count(text) > 1:
+            raise ValueError(f"{name} names {shown(text)} more than once; name it once")
     return value
 
 
 def _known(where: str, table: Any, allowed: Iterable[str]) -> None:
     if not isinstance(table, dict):
-        raise ValueError(f"{where} is {table!r}, but must be a table")
+        raise ValueError(f"{where} is {shown(table)}, but must be a table")
     for name in table:
         _one_of(where, name, allowed)
 
@@ -164,6 +192,6 @@ def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is not among those allowed."""
     names = sorted(allowed)
     if value not in names:
-        close = get_close_matches(str(value), names, n=1)
+        close = get_close_matches(value[:_LONGEST], names, n=1) if isinstance(value, str) else []
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"{where} names {value!r}, but {hint}it must be one of {', '.join(names)}")
+        raise ValueError(f"{where} names {shown(value)}, but {hint}it must be one of {', '.join(names)}")

@@ -1,13 +1,15 @@
 """The record of a run: what the runner writes into a ledger, and reports read from it."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from types import UnionType
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
+from itertools import pairwise
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
+
+from oneof.bench.schema import misfit, shown
 
 __all__ = [
     "CRITERIA",
     "WAYS",
+    "CandidateFacts",
     "Circumstances",
     "Criterion",
     "CurvePoints",
@@ -21,6 +23,7 @@ __all__ = [
     "ValidationScores",
     "Way",
     "check_record",
+    "damage_of",
     "problem_of",
     "reason_of",
 ]
@@ -37,7 +40,7 @@ WAYS: dict[Way, Criterion] = {
     "last_epoch": "approximated_accuracy",
 }
 
-_SHOWN = 100  # characters of a value in a message
+_LONGEST = 500  # characters of a reason why a run failed
 
 
 class Spec(TypedDict):
@@ -53,6 +56,19 @@ class Spec(TypedDict):
     version: int
     settings: dict[str, Any]
     seed: int
+
+
+class CandidateFacts(TypedDict, total=False):
+    """What the candidate sets of all training and validation rows are like."""
+
+    mean_size: float
+    one_label: float
+    full: float
+    certain_distractor: float
+    annotator_train_accuracy: float
+    annotator_test_accuracy: float
+    annotator: dict[str, Any]
+    sha256: str  # of the sets; records of data sets with sets of their own had none in the beginning
 
 
 class Circumstances(TypedDict):
@@ -116,7 +132,7 @@ class DoneRecord(Circumstances):
     spec: Spec
     seconds: float
     memory: dict[str, float]  # peak megabytes
-    candidates: dict[str, Any]  # facts about the candidate sets
+    candidates: CandidateFacts
     epochs: int
     results: ResultsByWay
     curves: CurvePoints
@@ -143,13 +159,12 @@ def problem_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 def reason_of(record: Mapping[str, Any]) -> str:
     """Return the last line of what went wrong in a run that failed."""
     lines = record["error"].strip().splitlines()
-    return str(lines[-1]) if lines else "unknown"
+    return str(lines[-1])[:_LONGEST] if lines else "unknown"
 
 
 def check_record(record: Mapping[str, Any]) -> Record:
     """Return a record as what it is; raise ValueError where something is missing or of another type."""
-    kind = DoneRecord if record["status"] == "done" else FailedRecord
-    wrong = next(_misfits(record, kind), None)
+    wrong = damage_of(record)
     if wrong is not None:
         raise ValueError(
             f"the record {record['key']!r} in the ledgers is not whole ({wrong}); delete its line and run the "
@@ -158,46 +173,47 @@ def check_record(record: Mapping[str, Any]) -> Record:
     return cast(Record, record)
 
 
-_hints = cache(get_type_hints)  # which takes longer than all checks of a record
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
+def damage_of(record: Mapping[str, Any]) -> str | None:
+    """Say what is missing in a record, of another type, or cannot be; None where it is whole."""
+    if record.get("status") == "failed":
+        return misfit(record, FailedRecord)
+    wrong = misfit(record, DoneRecord)
+    return wrong if wrong is not None else next(_contradictions(cast(DoneRecord, record)), None)
 
 
-def _misfits(value: Any, kind: Any, place: str = "") -> Iterator[str]:
-    """Say what keeps a value from being of a type: a TypedDict, dict, list, union, literal or plain type."""
-    if not _is_of(value, kind):
-        yield f"{place or 'it'} is {repr(value)[:_SHOWN]}, but must be {_in_words(kind)}"
-    elif is_typeddict(kind):
-        for name, part in _hints(kind).items():
-            if name in value:
-                yield from _misfits(value[name], part, f"{place}.{name}".lstrip("."))
-            elif name in kind.__required_keys__:
-                yield f"{place or 'it'} has no {name!r}"
-    elif get_origin(kind) is dict:
-        for name, item in value.items():
-            yield from _misfits(item, get_args(kind)[1], f"{place}.{name}")
-    elif get_origin(kind) is list:
-        for i, item in enumerate(value):
-            yield from _misfits(item, get_args(kind)[0], f"{place}[{i}]")
+def _contradictions(record: DoneRecord) -> Iterator[str]:
+    results, curves = record["results"], record["curves"]
+    for place, count, least in (
+        ("seconds", record["seconds"], 0),
+        ("epochs", record["epochs"], 1),
+        *((f"results.{way}.epoch", results[way]["epoch"], 0) for way in WAYS),
+    ):
+        if count < least:
+            yield f"{place} is {shown(count)}, but must be {least} or more"
+    for place, share in _shares(record):
+        if share is not None and not 0 <= share <= 1:
+            yield f"{place} is {shown(share)}, but must be from 0 to 1"
+    epochs = curves["epoch"]
+    if not epochs or epochs[0] < 0 or any(b <= a for a, b in pairwise(epochs)):
+        yield f"curves.epoch is {shown(epochs)}, but must be rising numbers of epochs"
+    for name, points in _curves(record).items():
+        if len(points) != len(epochs):
+            yield f"curves.{name} has another number of points than curves.epoch"
 
 
-def _is_of(value: Any, kind: Any) -> bool:
-    """Compare the value itself; of containers not what they hold."""
-    origin, parts = get_origin(kind) or kind, get_args(kind)
-    if origin is Any:
-        return True
-    if origin is Literal:
-        return value in parts
-    if origin is UnionType:
-        return any(_is_of(value, part) for part in parts)
-    if isinstance(value, bool):
-        return origin is bool
-    if origin is dict or is_typeddict(origin):
-        return isinstance(value, Mapping)
-    return isinstance(value, int | float if origin is float else origin)
+def _shares(record: DoneRecord) -> Iterator[tuple[str, float | None]]:
+    """Give all accuracies and rates, by their place."""
+    results, curves = record["results"], _curves(record)
+    criteria: tuple[Criterion, ...] = get_args(Criterion)
+    yield "results.transductive.accuracy", results["transductive"]["accuracy"]
+    for way in WAYS:
+        yield f"results.{way}.test_accuracy", results[way]["test_accuracy"]
+        for criterion in criteria:
+            yield f"results.{way}.validation.{criterion}", results[way]["validation"][criterion]
+    for name in (*criteria, "test_accuracy"):
+        for i, value in enumerate(curves[name]):
+            yield f"curves.{name}[{i}]", value
 
 
-def _in_words(kind: Any) -> str:
-    origin, parts = get_origin(kind) or kind, get_args(kind)
-    if origin in (Literal, UnionType):
-        return " or ".join(map(_in_words if origin is UnionType else repr, parts))
-    return _WORDS.get(origin, "a list" if origin is list else "a table")
+def _curves(record: DoneRecord) -> dict[str, list[float | None]]:
+    return {name: cast(Any, record["curves"])[name] for name in CurvePoints.__annotations__}

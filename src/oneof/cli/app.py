@@ -3,7 +3,9 @@
 import ast
 import sys
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +13,13 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from oneof import __version__
+from oneof.pages.frame import one_line
 
 _UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
+_SHOWN = 100  # characters of a value in a message
 
 
 DataFolder = Annotated[
@@ -23,9 +27,7 @@ DataFolder = Annotated[
 ]
 
 
-def fold(text: str) -> str:
-    """Put a text on one line, without control characters."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+fold = one_line  # for all that is printed: what comes out of a file must not control the terminal
 
 
 def note(kind: str, text: str) -> None:
@@ -54,7 +56,36 @@ class _OneLineErrors(TyperGroup):
         return 2
 
 
-app = typer.Typer(
+class _OptionsOnce(TyperCommand):
+    """A command that refuses a repeated option of one value; otherwise the last value would win in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parser = self.make_parser(ctx)
+        _, _, given = parser.parse_args(args=[*args])
+        for parameter, times in Counter(given).items():
+            option: Any = parameter
+            if times > 1 and not (option.param_type_name == "argument" or option.is_flag or option.multiple):
+                collecting = copy(option)
+                collecting.multiple = True
+                collecting.add_to_parser(parser, ctx)  # in the place of the other
+                values = parser.parse_args(args=[*args])[0][option.name]
+                ctx.fail(_given_several_times(max(option.opts, key=len), values))
+        return super().parse_args(ctx, args)
+
+
+class _Application(typer.Typer):
+    """Commands that are all of the same class."""
+
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        return super().command(*args, cls=_OptionsOnce, **kwargs)
+
+
+def _given_several_times(option: str, values: Sequence[str]) -> str:
+    *first, last = (repr(value[:_SHOWN]) for value in values)
+    return f"{option} is given {len(values)} times, as {', '.join(first)} and {last}; give it once"
+
+
+app = _Application(
     cls=_OneLineErrors,
     help="Learn classifiers from candidate label sets: the truth is one of these labels.",
     add_completion=False,
@@ -81,19 +112,22 @@ def show_grid(header: Sequence[str], rows: list[list[str]]) -> None:
     terminal = sys.stdout.isatty()
     grid = Grid(*header, box=None, pad_edge=False)
     for row in rows:
-        grid.add_row(*map(Text, row))  # Text: brackets are no markup here
+        grid.add_row(*(Text(fold(cell)) for cell in row))  # Text: brackets are no markup here
     Console(force_terminal=terminal, width=None if terminal else 200).print(grid)
 
 
 def named_values(texts: Sequence[str], example: str) -> dict[str, Any]:
     """Read NAME=VALUE texts."""
-    values = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            raise ValueError(f"--set {text!r} has no value; write it as NAME=VALUE, such as {example}")
-        values[name] = _literal(value)
-    return values
+        if not (name and equals and value):
+            lacks = "value" if name else "name"
+            raise ValueError(f"--set {text!r} has no {lacks}; write it as NAME=VALUE, such as {example}")
+        if name in values:
+            raise ValueError(_given_several_times(f"--set {name}", [values[name], value]))
+        values[name] = value
+    return {name: _literal(value) for name, value in values.items()}
 
 
 def _literal(text: str) -> Any:

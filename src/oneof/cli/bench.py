@@ -51,6 +51,10 @@ def run(
     from oneof.train.runtime import resolve_device
 
     resolve_device(device)
+    if engine is EngineName.LOCAL and (address is not None or cpus_per_run != 1.0 or gpus_per_run != 0.0):
+        raise ValueError(
+            "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or leave them out"
+        )
     content, path = read_plan(plan), _ledger(plan, ledger)
     count = worker_count(content, workers)
     root = None if data is None else str(data)
@@ -58,10 +62,11 @@ def run(
         for line in estimate(content, path, count, device):
             typer.echo(fold(line))
         return
-    if budget is not None and budget <= 0:
+    if budget is not None and not budget > 0:
         raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
     place = _engine(engine, count, address, cpus_per_run, gpus_per_run)
-    path.parent.mkdir(exist_ok=True)
+    if ledger is None:
+        path.parent.mkdir(exist_ok=True)
     with Board(content.title) as board:
         progress = Runner(content, path, place, device=device, root=root, budget=budget, show=board.show).run()
     typer.echo(headline(progress))
@@ -80,7 +85,10 @@ def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
     from oneof.bench.running.board import details, headline
     from oneof.bench.running.runner import progress_of
 
-    progress = progress_of(read_plan(plan), _ledger(plan, ledger))
+    path = _ledger(plan, ledger)
+    progress = progress_of(read_plan(plan), path)
+    if not path.exists():
+        note("note", f"there is no ledger {str(path)!r} yet")
     typer.echo(headline(progress))
     if details(progress):
         show_grid(["", ""], [list(line) for line in details(progress)])

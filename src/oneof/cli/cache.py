@@ -30,9 +30,8 @@ def cache(
     kinds = list(dict.fromkeys(each.value for each in kind)) if kind else list(KINDS)
     if clear:
         for each in clear_cache(kinds):
-            typer.echo(
-                fold(f"{each.kind}: removed {each.files} files, {size_text(each.size)}, from {each.folder}")
-            )
+            files = "1 file" if each.files == 1 else f"{each.files} files"
+            typer.echo(fold(f"{each.kind}: removed {size_text(each.size)} in {files}, from {each.folder}"))
         return
     rows = [
         [each.kind, str(each.files), size_text(each.size), each.meaning, str(each.folder)]

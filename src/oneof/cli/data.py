@@ -78,7 +78,16 @@ def corrupt(
         raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
-    parameters = ({} if rate is None else {"rate": rate}) | named_values(settings or [], "scaling=max")
+    parameters = named_values(settings or [], "scaling=max")
+    if rate is not None:
+        if "rate" in parameters:
+            raise ValueError(f"--rate is {rate} and --set rate is {parameters['rate']!r}; give one of them")
+        parameters["rate"] = rate
+    if annotator != Annotator() and not asks_annotator(process):
+        raise ValueError(
+            f"the process {process!r} asks no annotator; leave out --network, --epochs, --mode and "
+            "--annotator-seed"
+        )
     train, test = _parts(dataset, data)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
@@ -130,7 +139,7 @@ def inspect(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them."""
-    from oneof.cli.model_tables import read_labels
+    from oneof.cli.model_tables import read, read_labels, truth_for
     from oneof.data import tables
     from oneof.data.inspection import inspect as look
     from oneof.data.inspection_summary import lines, write_page
@@ -139,12 +148,9 @@ def inspect(
     if html is not None:
         tables.check_target(html, [table], table=False)
     columns = [candidates] if truth is None else [candidates, truth]
-    read = tables.read_table(table, columns)
-    sets, classes = encode(read_labels(read, candidates, separator))
-    y = None
-    if truth is not None:
-        y = encode(read_labels(read, truth, None, classes), classes)[0].argmax(1)
-    result = look(sets, classes, y)
+    data = read(table, columns, None)
+    sets, classes = encode(read_labels(data, candidates, separator))
+    result = look(sets, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
         typer.echo(line)
     if html is not None:

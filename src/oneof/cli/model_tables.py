@@ -1,8 +1,10 @@
 """Tables as the commands for models read and write them: rows, candidate sets and results."""
 
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 from numpy.typing import NDArray
@@ -11,9 +13,23 @@ from oneof.cli.app import fold, note
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.io.words import shown
+from oneof.io import tensors as tensor_file
+from oneof.io.words import listed, shown
 from oneof.labels import encode
 from oneof.labels.separators import is_list_text
+from oneof.labels.validation import rows_text
+from oneof.methods import load_model
+
+_MARKS = "|;,"  # that may stand between the labels of a cell
+_IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+_SHOWN = 5  # labels in a message
+
+
+def load(path: Path) -> PartialLabelClassifier:
+    """Read a fitted model; a table in its place is told from a damaged model."""
+    if tables.is_table(path) and path.is_file():
+        raise ValueError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
+    return load_model(path)
 
 
 def read(
@@ -25,8 +41,15 @@ def read(
     progress: bool = True,
 ) -> tables.Table:
     """Read a table; with ``images`` its rows are the images that this column names."""
+    if not tables.is_table(table) and _is_model(table):
+        raise ValueError(f"{str(table)!r} is a model, but a table is needed here; give a file of rows")
     if images is None:
         return tables.read_table(table, columns)
+    if table.suffix.lower() == ".npz":
+        raise ValueError(
+            f"--images is {images!r}, but {str(table)!r}, as every .npz file, holds its images in x; leave "
+            "--images out"
+        )
     data = tables.read_table(table, [*columns, images])
     paths = image_paths(table, images, data.columns[images].tolist())
     return data._replace(rows=decode_images(paths, size, channels, progress=progress))
@@ -34,34 +57,71 @@ def read(
 
 def read_for(model: PartialLabelClassifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
-    if images is None or model.input_shape_ is None:
-        return read(table, columns, images)
+    if model.input_shape_ is None:
+        if images is not None:
+            raise ValueError(
+                f"--images is {images!r}, but the model was fitted on a table of {model.n_features_in_} features, "
+                "not on images; leave --images out"
+            )
+        return read(table, columns, None)
+    if images is None:
+        data = read(table, columns, None)
+        if not isinstance(data.rows, np.ndarray):
+            raise ValueError(
+                f"the model was fitted on images, but the rows of {str(table)!r} are no images; pass "
+                "--images COLUMN, the column of image files"
+            )
+        return data
     channels, height, width = model.input_shape_
     return read(table, columns, images, (height, width), channels)
 
 
+def features(data: tables.Table, apart: Sequence[str]) -> Any:
+    """Return the features to fit on; a column of image files gets another advice than other text does."""
+    if isinstance(data.rows, np.ndarray):
+        return data.rows
+    if len(data.rows) < 2:
+        raise ValueError(f"{str(data.path)!r} has 1 row, but a model is fitted on at least 2; add rows")
+    for name in data.rows.columns.difference(list(apart), sort=False):
+        cell = data.rows[name].iloc[0]
+        if isinstance(cell, str) and cell.lower().endswith(_IMAGE_NAMES):
+            raise ValueError(
+                f"the column {name!r} names image files (such as {cell!r}); pass --images {name} to learn from "
+                f"them, or --drop {name} to leave them out"
+            )
+    return tables.numeric_features(data, apart)
+
+
+def features_for(model: PartialLabelClassifier, data: tables.Table, apart: list[str]) -> Any:
+    """Return the features that the model knows by name, or else all that there are."""
+    names = getattr(model, "feature_names_in_", None)
+    rows = tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
+    if model.input_shape_ is None and rows.ndim == 2 and rows.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"{str(data.path)!r} has {rows.shape[1]} features, but the model was fitted on "
+            f"{model.n_features_in_}; give those that it was fitted on, in the same order"
+        )
+    return rows
+
+
 def read_labels(data: tables.Table, column: str, separator: str | None, classes: Any = None) -> list[Any]:
-    """Read labels or sets of labels; a cell that looks like a set but is taken for one label gets a hint."""
+    """Read labels or sets of labels.
+
+    Without ``classes``, a cell that looks like a set but is taken for one label gets a hint; a label that is not
+    among them is refused.
+    """
     if separator == "":
         raise ValueError("--separator is '', but must have a character; pass one such as '|'")
     cells = label_cells.label_sets(data.columns[column], separator, classes)
     if label_cells.are_json_lists(data.columns[column]):
         note("hint", f"the cells of {shown(column)} are JSON lists and are read as lists of labels")
-    known = set() if classes is None else set(classes.tolist())
-    _hint_at_sets(column, [cell for cell in cells if isinstance(cell, str) and cell not in known])
+    if classes is not None:
+        _check_known(cells, column, classes, may_split=separator is None)
+    elif (found := _looks_like_set(cells)) is not None:
+        cell, fix = found
+        note("hint", f"cells of {shown(column)} such as {shown(cell)} count as one label each; {fix}")
     # As sets of one: encode would warn of what the hint has said.
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
-
-
-def _hint_at_sets(column: str, labels: list[str]) -> None:
-    """Say how cells are read as sets that look like sets, but were taken for one label each."""
-    label, fix = next(filter(is_list_text, labels), None), 'write them as JSON lists, such as ["cat", "dog"]'
-    for mark in "|;,":
-        if label is None:
-            label = next((each for each in labels if mark in each), None)
-            fix = f"pass --separator {mark!r} to split them"
-    if label is not None:
-        note("hint", f"cells of {shown(column)} such as {shown(label)} count as one label each; {fix}")
 
 
 def candidates_for(
@@ -71,10 +131,19 @@ def candidates_for(
     return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
 
 
-def features_for(model: PartialLabelClassifier, data: tables.Table, apart: list[str]) -> Any:
-    """Return the features that the model knows by name, or else all that there are."""
-    names = getattr(model, "feature_names_in_", None)
-    return tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
+def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the class number of the true label of every row."""
+    cells = label_cells.label_sets(data.columns[column], None, classes)
+    _check_known(cells, column, classes, may_split=False)
+    sets = encode(cells, classes)[0]
+    several = np.flatnonzero(sets.sum(1) > 1)
+    if len(several):
+        raise ValueError(
+            f"the column {column!r} has several labels in {rows_text(several)}, but --truth is the column of true "
+            "labels, one in each row; name another column"
+        )
+    number: NDArray[Any] = sets.argmax(1)
+    return number
 
 
 def joined(keys: Any, results: dict[str, Any]) -> Any:
@@ -89,3 +158,45 @@ def write(result: Any, out: Path) -> None:
     """Write results, and say so."""
     tables.write_table(result, out)
     typer.echo(fold(f"{len(result)} rows written to {out}"))
+
+
+def _is_model(path: Path) -> bool:
+    try:
+        tensor_file.read(path, "model")
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_split: bool) -> None:
+    """Refuse labels that are not among the classes, with the option that may be missing."""
+    known = set(classes.tolist())
+    rows: list[int] = []
+    unknown: dict[Any, None] = {}  # in the order in which they occur
+    for row, cell in enumerate(cells):
+        strange = [label for label in (cell if isinstance(cell, list) else [cell]) if not _is_in(label, known)]
+        rows += [row] * bool(strange)
+        unknown |= dict.fromkeys(strange)
+    if not rows:
+        return
+    found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
+    raise ValueError(
+        f"the column {shown(column)} has labels such as {listed(unknown, _SHOWN)} in {rows_text(rows)}, but the "
+        f"classes are {listed(classes, _SHOWN)}; {found[1] if found else 'mend the cells or name another column'}"
+    )
+
+
+def _is_in(label: Any, known: set[Any]) -> bool:
+    """Compare a label; gaps, and what can be no label, are for others to refuse."""
+    if label is None or not isinstance(label, Hashable) or label != label:  # NaN is not itself
+        return True
+    return label in known
+
+
+def _looks_like_set(cells: Iterable[Any]) -> tuple[str, str] | None:
+    """Return a cell that seems to hold several labels, and how such cells are split."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    for cell in filter(is_list_text, texts):
+        return cell, 'write them as JSON lists, such as ["cat", "dog"]'
+    marked = ((cell, mark) for mark in _MARKS for cell in texts if mark in cell)
+    return next(((cell, f"pass --separator {mark!r} to split them") for cell, mark in marked), None)

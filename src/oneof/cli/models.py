@@ -83,13 +83,19 @@ def fit(
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import read, read_labels
+    from oneof.cli.model_tables import features, read, read_labels
     from oneof.data import tables
     from oneof.estimator.fields import check
     from oneof.labels import encode
     from oneof.train.runtime import resolve_device
 
     tables.check_target(out, [table], table=False)
+    if tables.is_table(out):
+        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+    if size is not None and images is None:
+        raise ValueError(
+            f"--size is {size}, but only image files are scaled; pass --images COLUMN or leave it out"
+        )
     resolve_device(device)
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
@@ -97,7 +103,7 @@ def fit(
     apart = [candidates, *(ids or []), *(drop or [])]
     data = read(table, apart, images, size, progress=not quiet)
     sets, classes = encode(read_labels(data, candidates, separator))
-    model.fit(tables.numeric_features(data, apart), pd.DataFrame(sets, columns=classes))
+    model.fit(features(data, apart), pd.DataFrame(sets, columns=classes))
     model.save(out)
     typer.echo(
         f"{len(sets)} rows, {model.n_features_in_} features, {len(classes)} classes, "
@@ -109,13 +115,12 @@ def fit(
 @app.command()
 def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
-    from oneof.cli.model_tables import features_for, joined, read_for, write
+    from oneof.cli.model_tables import features_for, joined, load, read_for, write
     from oneof.data import tables
-    from oneof.methods import load_model
 
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
-    fitted = load_model(model)
+    fitted = load(model)
     data = read_for(fitted, table, names, images)
     probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
@@ -131,11 +136,10 @@ def score(
     images: Images = None,
 ) -> None:
     """Print how good the predictions are."""
-    from oneof.cli.model_tables import candidates_for, features_for, read_for
-    from oneof.methods import load_model
+    from oneof.cli.model_tables import candidates_for, features_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
 
-    fitted = load_model(model)
+    fitted = load(model)
     data = read_for(fitted, table, [labels], images)
     sets = candidates_for(fitted, data, labels, separator)
     probabilities = fitted.predict_proba(features_for(fitted, data, [labels]))
@@ -162,13 +166,12 @@ def disambiguate(
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import candidates_for, features_for, joined, read_for, write
+    from oneof.cli.model_tables import candidates_for, features_for, joined, load, read_for, write
     from oneof.data import tables
-    from oneof.methods import load_model
 
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
-    fitted = load_model(model)
+    fitted = load(model)
     data = read_for(fitted, table, [candidates, *names], images)
     sets = candidates_for(fitted, data, candidates, separator)
     decision = fitted.disambiguate(features_for(fitted, data, [candidates, *names]), sets)

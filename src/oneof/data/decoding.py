@@ -140,4 +140,4 @@ def _opened(path: Path) -> "Image":
 def listed_files(paths: Iterable[Any]) -> str:
     """Quote the first few of distinct paths or names, and say how many there are."""
     every = list(dict.fromkeys(map(str, paths)))
-    return joined((shown(path, _ROOM // min(len(every), _SHOWN)) for path in every), _SHOWN, 2 * _ROOM)
+    return joined((shown(path, _ROOM // _SHOWN) for path in every), _SHOWN, 2 * _ROOM)

@@ -232,20 +232,18 @@ def _save_cached(store: Path, images: Bytes, limit: int | None, progress: bool) 
         )
         return
     if limit is not None:
-        _keep_small(store, limit, progress)
+        _keep_small(store.parent, images.nbytes, limit, progress)
 
 
-def _keep_small(store: Path, limit: int, progress: bool) -> None:
+def _keep_small(folder: Path, added: int, limit: int, progress: bool) -> None:
     """Remove what was used longest ago beyond the limit, and say where the cache is and how large."""
-    removed = make_room(store.parent, limit)
+    removed = make_room(folder, limit)
     (usage,) = cache_usage(["images"])
-    text = (
-        f"the cache of decoded images in {shown(usage.folder)} holds {size_text(usage.size)} of {size_text(limit)}"
-    )
-    grown = usage.size + sum(removed) > limit / 2 >= usage.size + sum(removed) - store.stat().st_size
+    text = f"the cache of decoded images in {shown(folder)} holds {size_text(usage.size)} of {size_text(limit)}"
     if removed:
-        warn(f"{text}, after {len(removed)} files used long ago were removed; set {LIMIT_VARIABLE} to keep more")
-    elif grown:
+        gone = f"{len(removed)} of the files used longest ago"
+        warn(f"{text}, after the removal of {gone}; set {LIMIT_VARIABLE} to keep more")
+    elif usage.size - added <= limit / 2 < usage.size:
         warn(f"{text}; oneof cache --clear empties it")
     elif progress:
         print(f"{text}; oneof cache --clear empties it", file=sys.stderr)

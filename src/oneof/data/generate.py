@@ -82,9 +82,7 @@ def generate(
     Generated
     """
     if data.y is None:
-        raise ValueError(
-            f"the data set {shown(data.name)} has no true labels, but candidate sets are made of them"
-        )
+        raise ValueError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
     asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
     rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
     decided = (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
@@ -108,11 +106,16 @@ def generate(
     candidates = corrupt.PROCESSES[process](data.y, **arguments, seed=seed)
     facts |= corrupt.summary(candidates)
     facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](data.y, **arguments))
-    manifest = {**settings, **facts, "sha256": sha256(np.packbits(candidates).tobytes()).hexdigest()}
+    manifest = {**settings, **facts, "sha256": checksum(candidates)}
     generated = Generated(candidates, manifest)
     if path is not None:
         _write(generated, path)
     return generated
+
+
+def checksum(candidates: NDArray[np.bool_]) -> str:
+    """Return what tells candidate sets (n, K) from others."""
+    return sha256(np.packbits(candidates).tobytes()).hexdigest()
 
 
 def asks_annotator(process: str) -> bool:

@@ -65,6 +65,11 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> Table:
     return table
 
 
+def is_table(path: Path) -> bool:
+    """Return whether the name of a file is that of a table."""
+    return path.name.lower().endswith(_READABLE)
+
+
 def write_table(frame: Any, path: Path) -> None:
     """Write a DataFrame as .csv, .tsv (both also .gz) or .parquet; after an error the old file is unchanged."""
     kind = _kind(path, _WRITABLE)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from oneof.io.arguments import as_array
 from oneof.io.words import listed, shown
@@ -64,27 +63,29 @@ def _distinct(labels: list[Any], rows: NDArray[np.intp], source: str) -> set[Any
             f"{source} mixes strings such as {shown(text)} and numbers such as {shown(number)}, but class names "
             "must be of one kind: convert them all to strings"
         )
-    _check_storable(distinct, source)
-    if not all(
-        isinstance(label, str | int) or (isinstance(label, float) and label.is_integer()) for label in distinct
-    ):
-        # Raises the error of scikit-learn, whose text about continuous and complex targets other tools look for.
-        check_classification_targets(np.asarray(labels))
+    for label in distinct:
+        _check_label(label, source)
     return distinct
 
 
-def _check_storable(distinct: set[Any], source: str) -> None:
-    """Refuse labels that an array cannot hold as they are."""
-    for label in distinct:
-        if isinstance(label, str) and label.endswith("\0"):
+def _check_label(label: Any, source: str) -> None:
+    """Refuse measurements, and labels that an array cannot hold as they are."""
+    if isinstance(label, str):
+        if label.endswith("\0"):
             raise ValueError(
                 f"{source} holds the label {shown(label)}, but arrays drop NUL characters at the end: remove them"
             )
-        if isinstance(label, int) and not -(2**63) <= label < 2**63:
+    elif isinstance(label, int):
+        if not -(2**63) <= label < 2**63:
             raise ValueError(
                 f"{source} holds the label {shown(label)}, but integers must have 64 bits: convert all labels to "
                 "strings"
             )
+    elif not (isinstance(label, float) and label.is_integer()):
+        # Words of scikit-learn, which other tools look for.
+        kind = "Complex data not supported" if isinstance(label, complex) else "Unknown label type: continuous"
+        found = "infinity" if label in (float("inf"), -float("inf")) else shown(label)
+        raise ValueError(f"{kind}. {source} holds {found}, but labels must be strings or integers: convert them")
 
 
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from oneof.io.words import listed, shown, warn
@@ -15,7 +16,9 @@ _SHARED = 0.1  # of the votes in a column; below it, its values are hardly those
 
 def check_vote_columns(votes: Any) -> None:
     """Refuse a table that cannot be votes, and warn of a column that hardly can."""
-    table = pd.DataFrame(votes)
+    # Objects stay what they are: pandas cannot make strings of every Python string.
+    is_objects = isinstance(votes, np.ndarray) and votes.dtype.kind == "O"
+    table = pd.DataFrame(votes, dtype=object if is_objects else None)
     given = "votes" if isinstance(votes, pd.DataFrame) else "pandas.DataFrame(votes)"
     _check_names(table)
     filled = [table.iloc[:, k].replace("", None).dropna() for k in range(table.shape[1])]

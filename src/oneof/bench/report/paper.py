@@ -1,10 +1,12 @@
 """The numbers that a paper prints, as TOML: [table.data-set] with ``method = [mean, standard deviation]``."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from oneof.bench.schema import is_number, shown
+from oneof.bench.toml_files import read_toml
 
 __all__ = ["Paper", "read_paper"]
 
@@ -21,18 +23,15 @@ class Paper:
 def read_paper(path: str | Path, table: str) -> Paper:
     """Read a table of printed numbers."""
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file of printed numbers {str(path)!r}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"the printed numbers {str(path)!r} are not valid TOML ({error}); mend them there"
-        ) from None
+    content = read_toml(path, "file of printed numbers")
     rows = content.get(table)
     if not isinstance(rows, dict):
         tables = ", ".join(sorted(name for name in content if name not in ("source", "about")))
         raise ValueError(f"the plan's paper is {table!r}, but {str(path)!r} has the tables {tables}")
+    for name, row in rows.items():
+        if not isinstance(row, dict):
+            place = f"{table}.{name}"
+            raise ValueError(f"the printed numbers {place} are {shown(row)}, but must be a table: write [{place}]")
     about = content.get("about", {})
     return Paper(
         str(content.get("source", "")),
@@ -45,10 +44,8 @@ def read_paper(path: str | Path, table: str) -> Paper:
 
 
 def _pair(place: str, value: Any) -> tuple[float, float]:
-    try:
-        mean, std = map(float, value)
-    except (TypeError, ValueError):
+    if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
         raise ValueError(
-            f"the printed number {place} is {value!r}, but must be a mean and a standard deviation"
-        ) from None
-    return mean, std
+            f"the printed number {place} is {shown(value)}, but must be a mean and a standard deviation"
+        )
+    return float(value[0]), float(value[1])

@@ -11,10 +11,11 @@ import numpy as np
 
 from oneof.bench.ledger import Records
 from oneof.bench.plan import SUPERVISED, Plan
-from oneof.bench.record import WAYS, Criterion, DoneRecord, Way, check_record, reason_of
+from oneof.bench.record import WAYS, Criterion, DoneRecord, Spec, Way, check_record, reason_of
 from oneof.bench.report.grids import Result, Results
 from oneof.bench.report.paper import Paper
 from oneof.bench.report.statistics import Cell, cell, compare, select
+from oneof.bench.schema import is_number
 from oneof.data.catalogue import DATASETS
 
 __all__ = [
@@ -224,7 +225,7 @@ def collect(plan: Plan, records: Records, paper: Paper | None = None) -> Report:
             continue
         record = check_record(found)
         if record["status"] == "done":
-            trials[run.trial] = _run_result(record)
+            trials[run.trial] = _run_result(record, run.spec)
         else:
             failures[run.name] = reason_of(record)
     mine = [records.records[key]["status"] for key in keys & records.records.keys()]
@@ -260,9 +261,12 @@ def mean_curves(trials: Sequence[RunResult]) -> Curves:
     return Curves(epochs.tolist(), mean("validation"), mean("test"))
 
 
-def _run_result(record: DoneRecord) -> RunResult:
-    """Read a record that is done; a score that is NaN, of a model that diverged, counts as 0."""
-    results, curves = record["results"], record["curves"]
+def _run_result(record: DoneRecord, spec: Spec) -> RunResult:
+    """Read a record that is done; a score that is NaN, of a model that diverged, counts as 0.
+
+    The spec is that of the plan: one in a ledger need not name what has its value in the baseline.
+    """
+    results, curves, facts = record["results"], record["curves"], record["candidates"]
     return RunResult(
         key=record["key"],
         epoch=results[CRITERION]["epoch"] + 1,
@@ -275,8 +279,8 @@ def _run_result(record: DoneRecord) -> RunResult:
             [100.0 * value for value in curves["validation_accuracy"]],
             [100.0 * value for value in curves["test_accuracy"]],
         ),
-        candidates={n: float(v) for n, v in record["candidates"].items() if isinstance(v, int | float)},
-        patience=record["spec"]["settings"]["patience"],
+        candidates={name: float(v) for name, v in facts.items() if isinstance(v, int | float) and is_number(v)},
+        patience=spec["settings"]["patience"],
         environment=Environment(
             record["commit"] or "unknown",
             record["device"],

@@ -269,8 +269,14 @@ def _candidates(report: Report) -> Section | None:
         [Entry(name), *(_number(_FACTS[f][1] * row.get(f, math.nan), "{:.2f}") for f in shown)]
         for name, row in facts.items()
     ]
-    process = report.plan.candidates.process
-    text = "The data sets' own candidate sets." if process is None else f"Candidate sets of the process {process}."
+    made = report.plan.candidates
+    text = (
+        "The data sets' own candidate sets."
+        if made.process is None
+        else f"Candidate sets of the process {made.process}."
+    )
+    if made.files:
+        text += f" Those of files: {', '.join(made.files)}."
     grid = Grid("Candidate sets, mean over trials", ["data set", *(_FACTS[fact][0] for fact in shown)], [rows])
     return Section("candidates", "Candidate sets", text, [grid]) if shown else None
 

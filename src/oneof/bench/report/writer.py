@@ -9,6 +9,7 @@ from pathlib import Path
 
 from oneof.bench.ledger import read
 from oneof.bench.plan import Plan
+from oneof.bench.record import damage_of
 from oneof.bench.report.grids import latex, markdown, markdown_text
 from oneof.bench.report.paper import read_paper
 from oneof.bench.report.provenance import command, summary
@@ -46,10 +47,13 @@ def write_report(
     list of Path
         The files.
     """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{str(folder)!r} is a file, but a report is a folder of files; name a folder")
     if paper is None and (beside := plan.path.with_name("paper.toml")).is_file():
         paper = beside
     printed = read_paper(Path(paper), plan.paper) if paper is not None and plan.paper is not None else None
-    report = collect(plan, read(ledgers), printed)
+    report = collect(plan, read(ledgers, damage_of), printed)
     found = sections(report)
     figures = [part for section in found for part in section.parts if isinstance(part, Figure)]
     contents = {
@@ -58,7 +62,6 @@ def write_report(
         "report.tex": _latex(found),
         **{f"{figure.name}.svg": standalone(figure) for figure in figures},
     }
-    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as part:

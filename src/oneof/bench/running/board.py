@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from oneof.bench.running.runner import PlanProgress
+from oneof.pages.frame import one_line
 
 _SHOWN = 8  # running runs and failures
 _LAST = 5  # results
@@ -28,7 +29,7 @@ def duration(seconds: float | None) -> str:
 
 
 def headline(progress: PlanProgress) -> str:
-    """Say in one line where a plan stands."""
+    """Say in one line where a plan stands; what it says may come out of a file."""
     parts = [f"{progress.done} of {progress.total} runs done"]
     if progress.running:
         parts.append(f"{len(progress.running)} running")
@@ -38,7 +39,7 @@ def headline(progress: PlanProgress) -> str:
         parts.append(progress.doing)
     elif progress.left and progress.seconds_left is not None:
         parts.append(f"{duration(progress.seconds_left)} left")
-    return ", ".join(parts)
+    return one_line(", ".join(parts))
 
 
 def details(progress: PlanProgress) -> list[tuple[str, str]]:
@@ -46,7 +47,8 @@ def details(progress: PlanProgress) -> list[tuple[str, str]]:
     lines = [("unavailable", f"{name}: {why}") for name, why in progress.unavailable.items()]
     lines += [("failed", f"{name}: {why}") for name, why in list(progress.failed.items())[-_SHOWN:]]
     lines += [("running", name) for name in progress.running[:_SHOWN]]
-    return lines + [("result", text) for text in progress.last[-_LAST:]]
+    lines += [("result", text) for text in progress.last[-_LAST:]]
+    return [(kind, one_line(text)) for kind, text in lines]
 
 
 class Board:
@@ -76,7 +78,7 @@ class Board:
             self._live.update(self._picture(progress))
             return
         for text in [text for text in progress.last if text not in self._results]:
-            print(text, file=sys.stderr)
+            print(one_line(text), file=sys.stderr)
         self._results = list(progress.last)
         now = time.monotonic()
         if progress.doing != self._doing or now - self._when > _QUIET:
@@ -90,4 +92,4 @@ class Board:
         top = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=progress.total, completed=progress.done + len(progress.failed), width=30)
         top.add_row(bar, Text(headline(progress)))
-        return Group(Text(self.title, style="bold"), top, grid)
+        return Group(Text(one_line(self.title), style="bold"), top, grid)

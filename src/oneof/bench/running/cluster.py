@@ -61,9 +61,10 @@ class RayEngine:
 
     def submit(self, task: Task) -> None:
         """Send a task with a reference to its problem."""
-        for spec in task.specs:
+        for spec, sets in task.problems_of():
             if problem_text(spec) not in self._problems:
-                self._problems[problem_text(spec)] = ray.put(make_problem(spec, task.root, task.device))
+                problem = make_problem(spec, task.root, task.device, sets)
+                self._problems[problem_text(spec)] = ray.put(problem)
         problems = [self._problems[problem_text(spec)] for spec in task.specs]
         self._under_way[self._remote.remote(task, *problems)] = task
 

@@ -1,8 +1,10 @@
 """Engines: where runs are executed. An engine takes tasks and gives records back; it never writes the ledger."""
 
 import os
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +18,7 @@ from typing import Any, Protocol, Self
 from oneof.bench.record import Record, Spec, problem_of
 from oneof.bench.running.execute import Job, died, execute
 from oneof.bench.running.problem import Problem, make_problem
+from oneof.pages.frame import one_line
 
 _PROBLEMS_KEPT = 2  # by a worker, so that runs on the same rows share them
 
@@ -29,6 +32,11 @@ class Task:
     root: str | None
     checkpoints: tuple[Path | None, ...]
     deadline: float | None
+    sets: tuple[Path | None, ...] | None = None  # files of candidate sets; None: no run has one
+
+    def problems_of(self) -> list[tuple[Spec, Path | None]]:
+        """Return the spec of each run with the file of its candidate sets."""
+        return list(zip(self.specs, self.sets or [None] * len(self.specs), strict=True))
 
 
 @dataclass(frozen=True)
@@ -128,12 +136,18 @@ class _Worker:
 def _work(pipe: Connection, parent: int) -> None:
     """Execute tasks until the pipe closes or the parent is gone."""
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    warnings.showwarning = _show_warning
     while True:
         try:
             task = pipe.recv()
         except EOFError:
             return
         pipe.send(execute_task(task))
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Put a warning on one line, since the terminal is shared with the board and other processes."""
+    print(one_line(f"warning: {message}"), file=sys.stderr, flush=True)
 
 
 def _follow(parent: int) -> None:
@@ -146,7 +160,9 @@ def _follow(parent: int) -> None:
 def execute_task(task: Task, problems: Sequence[Problem] | None = None) -> list[Record | None]:
     """Make the problems of a task, unless they are at hand, and execute it."""
     if problems is None:
-        problems = [_problem(problem_text(spec), task.root, task.device) for spec in task.specs]
+        problems = [
+            _problem(problem_text(spec), task.root, task.device, sets) for spec, sets in task.problems_of()
+        ]
     jobs = [Job(*each) for each in zip(task.specs, problems, task.checkpoints, strict=True)]
     return execute(jobs, task.device, task.deadline)
 
@@ -157,5 +173,5 @@ def problem_text(spec: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=_PROBLEMS_KEPT)
-def _problem(text: str, root: str | None, device: str) -> Problem:
-    return make_problem(loads(text), root, device)
+def _problem(text: str, root: str | None, device: str, sets: Path | None) -> Problem:
+    return make_problem(loads(text), root, device, sets)

@@ -1,8 +1,9 @@
 """How long a plan will take: from its ledger where runs are done, else from timed steps on random rows."""
 
 import time
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from oneof.bench.ledger import read
-from oneof.bench.plan import Plan
+from oneof.bench.plan import Plan, Run
+from oneof.bench.record import damage_of
 from oneof.bench.running.board import duration
 from oneof.data.catalogue import DATASETS
+from oneof.estimator.checks import check_warm_up
 from oneof.methods import METHODS
 from oneof.train import train
 
@@ -22,7 +25,8 @@ _STEPS = 3  # that are timed, after one epoch of as many that warms up
 def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[str]:
     """Say line by line how many runs there are, how many are left, and how long these will take."""
     runs = plan.runs()
-    records = read([ledger]).records if ledger.is_file() else {}
+    records = read([ledger], damage_of, missing_ok=True).records
+    warn_of_settings(runs)
     left = [run for run in runs if records.get(run.key, {}).get("status") != "done"]
     yield f"{len(runs)} runs, {len(left)} left"
     counts = Counter((run.dataset, run.label) for run in left)
@@ -37,6 +41,13 @@ def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[st
     yield f"about {total / 3600 / workers:.2f} hours with {workers} at a time; annotators not included"
 
 
+def warn_of_settings(runs: Iterable[Run]) -> None:
+    """Warn once of each method and its settings that a fit would warn of."""
+    models = (METHODS[run.spec["method"].lower()](**run.spec["settings"]) for run in runs)
+    for model in {(type(model), model.epochs, getattr(model, "warm_up", 0)): model for model in models}.values():
+        check_warm_up(model)
+
+
 def time_run(spec: Mapping[str, Any], device: str) -> float:
     """Guess the seconds of a run from a few steps on random rows of the right shape."""
     dataset, settings = DATASETS[spec["dataset"]], dict(spec["settings"])
@@ -48,7 +59,12 @@ def time_run(spec: Mapping[str, Any], device: str) -> float:
     candidates = rng.random((sample, len(dataset.classes))) < 0.3
     candidates[np.arange(sample), np.arange(sample) % len(dataset.classes)] = True
     ends: list[float] = []
-    model = METHODS[spec["method"].lower()](**{**settings, "epochs": 2, "patience": None}, device=device)
-    train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
+    timed = {**settings, "epochs": 2, "patience": None}
+    if "warm_up" in settings:
+        timed["warm_up"] = min(settings["warm_up"], 1)  # the second epoch, which is timed, comes after it
+    model = METHODS[spec["method"].lower()](**timed, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these rows and epochs are no user's
+        train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
     steps: int = rows // size * settings["epochs"]
     return (ends[1] - ends[0]) / _STEPS * steps

@@ -3,19 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oneof.data import load_dataset
+from oneof.bench.candidate_files import read_sets
+from oneof.bench.record import CandidateFacts
+from oneof.data import corrupt, load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
-from oneof.data.generate import asks_annotator, generate
+from oneof.data.generate import asks_annotator, checksum, generate
 from oneof.metrics import approximated_accuracy
+from oneof.train.checkpoint import fingerprint
 from oneof.train.runtime import seed_for
 
-_SUMMARY = ("mean_size", "one_label", "full", "certain_distractor", "sha256")
+_SUMMARY = ("mean_size", "one_label", "full", "certain_distractor")
 _ANNOTATOR = ("annotator", "annotator_train_accuracy", "annotator_test_accuracy")
 
 
@@ -26,7 +29,7 @@ class Problem:
     train: PartialLabels
     validation: PartialLabels
     test: PartialLabels
-    facts: dict[str, Any]  # what the candidate sets are like
+    facts: CandidateFacts  # what the candidate sets are like
 
     def measure(self, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Measure models (...) by their probabilities (..., M, K) of validation rows and then of test rows."""
@@ -40,13 +43,16 @@ class Problem:
         }
 
 
-def needs_training(spec: Mapping[str, Any]) -> bool:
-    """Tell whether an annotator must be trained before the problem is there."""
-    return spec["candidates"] is not None and asks_annotator(spec["candidates"]["process"])
+def needs_preparing(spec: Mapping[str, Any]) -> bool:
+    """Tell whether an annotator must be trained, or a file be checked, before the problem is there."""
+    wanted = spec["candidates"]
+    return wanted is not None and ("process" not in wanted or asks_annotator(wanted["process"]))
 
 
-def make_problem(spec: Mapping[str, Any], root: str | Path | None = None, device: str = "auto") -> Problem:
-    """Load the data set, split it and make its candidate sets."""
+def make_problem(
+    spec: Mapping[str, Any], root: str | Path | None = None, device: str = "auto", sets: Path | None = None
+) -> Problem:
+    """Load the data set, split it and make its candidate sets, or read them from the file ``sets``."""
     loaded: Any = load_dataset(spec["dataset"], root)
     split = spec["split"]
     everything = loaded[0] if isinstance(loaded, tuple) else loaded
@@ -57,16 +63,37 @@ def make_problem(spec: Mapping[str, Any], root: str | Path | None = None, device
     ]
     validation, held_out, training = (np.sort(rows) for rows in np.split(order, np.cumsum(sizes)))
     test = loaded[1] if isinstance(loaded, tuple) else loaded.take(held_out)
-    labelled, facts = _with_candidates(everything, training, test, spec["candidates"], device)
-    return Problem(labelled.take(training), labelled.take(validation), test, facts)
+    wanted = spec["candidates"]
+    if wanted is None:
+        sizes = everything.candidates.sum(1)
+        facts = {"mean_size": float(sizes.mean()), "one_label": float((sizes == 1).mean())}
+    elif "process" in wanted:
+        everything, facts = _with_candidates(everything, training, test, wanted, device)
+    else:
+        everything = _with_sets_of(sets, everything, wanted["sha256"])
+        facts = corrupt.summary(everything.candidates)
+    known = cast(CandidateFacts, {**facts, "sha256": checksum(everything.candidates)})
+    return Problem(everything.take(training), everything.take(validation), test, known)
+
+
+def _with_sets_of(file: Path | None, pool: PartialLabels, sha256: str) -> PartialLabels:
+    """Return the rows with the sets of a file, which must still be those that the plan was read with."""
+    if file is None:
+        raise ValueError(f"the candidate sets of {pool.name!r} are those of a file, but its path is not given")
+    found = read_sets(file, pool.name)
+    if checksum(found.candidates) != sha256:
+        raise ValueError(f"the candidate sets in {str(file)!r} have changed since the plan was read; run it again")
+    if found.data_sha256 not in (None, fingerprint(pool.x, pool.y)):
+        raise ValueError(
+            f"the candidate sets in {str(file)!r} were made for other rows of {pool.name!r}, or in another order; "
+            "make them again from the same files"
+        )
+    return pool.with_candidates(found.candidates)
 
 
 def _with_candidates(
-    pool: PartialLabels, training: NDArray[Any], test: PartialLabels, wanted: Mapping[str, Any] | None, device: str
+    pool: PartialLabels, training: NDArray[Any], test: PartialLabels, wanted: Mapping[str, Any], device: str
 ) -> tuple[PartialLabels, dict[str, Any]]:
-    if wanted is None:
-        sizes = pool.candidates.sum(1)
-        return pool, {"mean_size": float(sizes.mean()), "one_label": float((sizes == 1).mean())}
     generated = generate(
         pool,
         wanted["process"],

@@ -3,19 +3,21 @@
 import json
 import math
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run
-from oneof.bench.record import Record, problem_of, reason_of
+from oneof.bench.record import Record, damage_of, problem_of, reason_of
 from oneof.bench.running.engines import Engine, Task
-from oneof.bench.running.problem import make_problem, needs_training
+from oneof.bench.running.problem import make_problem, needs_preparing
+from oneof.bench.schema import misfit
 from oneof.data.catalogue import DATASETS
 from oneof.io.files import replacing
 from oneof.methods import METHODS
@@ -46,6 +48,16 @@ class PlanProgress:
     def left(self) -> int:
         """Runs that are neither done nor failed."""
         return self.total - self.done - len(self.failed)
+
+
+class LiveProgress(TypedDict):
+    """What ``oneof status`` reads of the progress that a runner wrote; the rest is in the ledger."""
+
+    running: list[str]
+    unavailable: dict[str, str]
+    last: list[str]
+    seconds_left: float | None
+    doing: str
 
 
 Show = Callable[[PlanProgress], None]
@@ -93,7 +105,7 @@ class Runner:
 
     def run(self) -> PlanProgress:
         """Execute until all is done, or the budget is spent."""
-        with Ledger(self.path) as ledger, self.engine:
+        with Ledger(self.path, damage_of) as ledger, self.engine:
             runs = {run.key: run for run in self.plan.runs()}
             done = {key: record for key, record in ledger.records.items() if record["status"] == "done"}
             progress = PlanProgress(total=len(runs), done=len(runs.keys() & done.keys()))
@@ -133,9 +145,9 @@ class Runner:
             first = all(run.dataset not in other for other in ready)
             progress.doing = f"preparing {run.dataset}"
             try:
-                if first or needs_training(run.spec):
+                if first or needs_preparing(run.spec):
                     self._show(progress)
-                    make_problem(run.spec, self.root, self.device)
+                    make_problem(run.spec, self.root, self.device, run.sets)
                 ready[problem] = None
             except (OSError, ValueError, ImportError) as error:
                 ready[problem] = progress.unavailable[run.dataset] = str(error)
@@ -160,7 +172,8 @@ class Runner:
 
     def _task(self, group: list[Run]) -> Task:
         checkpoints = tuple(self._checkpoint(run) for run in group)
-        return Task(tuple(run.spec for run in group), self.device, self.root, checkpoints, self.deadline)
+        specs, sets = tuple(run.spec for run in group), tuple(run.sets for run in group)
+        return Task(specs, self.device, self.root, checkpoints, self.deadline, sets)
 
     def _checkpoint(self, run: Run) -> Path:
         return self.checkpoints / f"{run.key}.safetensors"
@@ -251,16 +264,30 @@ class Clock:
 def progress_of(plan: Plan, ledger: Path) -> PlanProgress:
     """Return where a plan stands, from its ledger and from what its runner last wrote."""
     runs = {run.key: run for run in plan.runs()}
-    records = read([ledger]).records if ledger.is_file() else {}
+    records = read([ledger], damage_of, missing_ok=True).records
     mine = {key: records[key] for key in runs if key in records}
     failed = {runs[key].name: reason_of(record) for key, record in mine.items() if record["status"] == "failed"}
     progress = PlanProgress(total=len(runs), done=len(mine) - len(failed), failed=failed)
-    file = checkpoint_folder(ledger) / "progress.json"
-    if file.is_file():
-        live = json.loads(file.read_text(encoding="utf-8"))
-        for name in ("running", "unavailable", "last", "seconds_left", "doing"):
-            setattr(progress, name, live[name])
+    live = _live_progress(checkpoint_folder(ledger) / "progress.json")
+    for name, value in (live or {}).items():
+        setattr(progress, name, value)
     return progress
+
+
+def _live_progress(file: Path) -> LiveProgress | None:
+    """Read what a runner last wrote; a damaged file is ignored with a warning."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:  # nothing runs
+        return None
+    except (ValueError, RecursionError):
+        wrong: str | None = "it is no JSON"
+    else:
+        wrong = misfit(content, LiveProgress)
+    if wrong is not None:
+        warnings.warn(f"{str(file)!r} is damaged ({wrong}) and is ignored; delete it", stacklevel=3)
+        return None
+    return cast(LiveProgress, {name: content[name] for name in LiveProgress.__required_keys__})
 
 
 def _kind(spec: Any) -> tuple[str, str]:
