@@ -16,7 +16,7 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         wrong = _wrong_number("", content)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         raise FileNotFoundError(f"there is no {kind} {str(path)!r}; check the path") from None
     except RecursionError:
         raise ValueError(f"the {kind} {str(path)!r} is nested too deeply; mend it there") from None

@@ -13,6 +13,7 @@ from oneof.estimator.docstrings import class_docstring
 from oneof.io.words import shown
 
 _T = TypeVar("_T")
+_LARGEST = 2**63  # from which on torch has no whole numbers
 
 
 class Role(Flag):
@@ -82,16 +83,16 @@ def _test(kind: type, condition: str, optional: bool) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if value is None:
             return optional
-        return isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value) and holds(value)
+        return isinstance(value, kind) and not isinstance(value, bool) and not _excess(value) and holds(value)
 
     return accepts
 
 
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that is larger than any float
-        return False
+def _excess(value: Any) -> str:
+    """Say what a number must be that torch cannot compute with; of all other values nothing."""
+    if isinstance(value, Integral):
+        return "" if -_LARGEST < int(value) < _LARGEST else "below 2**63: "
+    return "finite: " if isinstance(value, Real) and not math.isfinite(value) else ""
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting, number, count, choice, flag))
@@ -132,5 +133,5 @@ def check(estimator: Any) -> None:
         accepts = parameter.metadata.get("accepts")
         if accepts is not None and not accepts(value):
             name = f"{parameter.name} of {type(estimator).__name__}"
-            finite = "finite: " if isinstance(value, Real) and not _is_finite(value) else ""
-            raise ValueError(f"{name} is {shown(value)}, but must be {finite}{parameter.metadata['expected']}")
+            expected = _excess(value) + parameter.metadata["expected"]
+            raise ValueError(f"{name} is {shown(value)}, but must be {expected}")
