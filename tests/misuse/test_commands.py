@@ -208,6 +208,17 @@ COMMANDS = [
     refused("corrupt with a setting without a value", "corrupt mnist --set rate --out new.npz", "NAME=VALUE"),
     refused("corrupt with no epochs", "corrupt mnist --epochs 0 --out new.npz", "epochs", "0"),
     refused("corrupt with a misspelt network", "corrupt mnist --network lent --out new.npz", "'lent'", "'lenet'"),
+    refused(
+        "corrupt with the rate twice",
+        "corrupt mnist --rate 0.1 --set rate=0.2 --out new.npz",
+        "--rate is 0.1",
+        "one of",
+    ),
+    refused(
+        "corrupt with an annotator that is not asked",
+        "corrupt mnist --process uniform --epochs 3 --out new.npz",
+        "asks no annotator",
+    ),
     # --- inspect
     refused("inspect without a table", "inspect", "TABLE"),
     refused("inspect a table that is missing", "inspect no.csv", "'no.csv'"),

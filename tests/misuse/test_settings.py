@@ -16,7 +16,7 @@ from oneof import METHODS
 
 # Values of all kinds, most of which a setting does not accept.
 WRONG = [
-    None, True, -1, 0, 1.5, -0.5, math.nan, math.inf, 10**400, "", "text", b"text", [], [1], {}, {"a": 1}, {1}, 1j,
+    None, True, -1, 0, 1.5, -0.5, math.nan, math.inf, 2**63, "", "text", b"text", [], [1], {}, {"a": 1}, {1}, 1j,
     object(), np.arange(3), np.eye(2), np.array("text"), Path("text"),
 ]  # fmt: skip
 # A network may be any callable, and is judged when it is built: see SETTING_ROWS.

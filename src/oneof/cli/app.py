@@ -51,7 +51,7 @@ class _OneLineErrors(TyperGroup):
         except _UsageError as error:
             see = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
             note("error", error.format_message() + see)
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, OSError, ArithmeticError) as error:  # the last: a training that diverged
             note("error", str(error) or type(error).__name__)
         return 2
 

@@ -18,8 +18,8 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         return np.asarray(_from_tensor(value) if hasattr(value, "detach") else value)
     except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(
-            f"{name} is {shown(value)}, which cannot be turned into an array ({reason(error)}); pass a dense "
-            "array, tensor or frame, or lists of equal length"
+            f"{name} is {shown(value, 80)}, which cannot be turned into an array ({reason(error, 120)}); pass a "
+            "dense array, tensor or frame, or lists of equal length"
         ) from None
 
 
@@ -32,7 +32,7 @@ def as_floats(value: Any, name: str) -> NDArray[np.float64]:
         return array.astype(np.float64)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ValueError(
-            f"{name} is {shown(value)}, but must hold real numbers ({reason(error)}); convert it first"
+            f"{name} is {shown(value, 80)}, but must hold real numbers ({reason(error, 120)}); convert it first"
         ) from None
 
 
