@@ -160,7 +160,6 @@ CALLS = {
     ),
     "load_model": (oneof.load_model, lambda: {"path": saved(), "device": "cpu", "methods": {}}),
 }
-# Weights of any type wait for the checks that test_pending.py speaks of.
 ARGUMENTS = [pytest.param(call, name, id=f"{call}-{name}") for call, (_, make) in CALLS.items() for name in make()]
 
 

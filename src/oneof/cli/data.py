@@ -87,12 +87,7 @@ def corrupt(
     train, test = _parts(dataset, data)
     if not quiet and asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
-    sources: dict[str, Any] = {
-        "annotator": annotator,
-        "test": test,
-        "device": device,
-        "verbose": 0 if quiet else 1,
-    }
+    sources: Any = {"annotator": annotator, "test": test, "device": device, "verbose": int(not quiet)}
     _write_sets(out, train, generate(train, process, seed=seed, parameters=parameters, **sources))
 
 

@@ -13,6 +13,7 @@ from oneof.estimator.checks import check_pixels, check_views, check_warm_up, che
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
+from oneof.io.arguments import as_floats
 from oneof.io.tensors import is_finite
 from oneof.labels import check_learnable, check_same_rows, encode, encode_for_model, warn_of_absent
 from oneof.train.batch import Data
@@ -77,6 +78,9 @@ def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None =
 
 def sample_weights(sample_weight: ArrayLike | None, x: Array, dtype: torch.dtype) -> Array:
     """Return the weight of every row; refuse weights that cannot be computed with in a floating type."""
+    if sample_weight is not None:
+        weights = as_floats(sample_weight, "sample_weight")
+        sample_weight = weights if weights.ndim else float(weights)  # one number weighs all rows
     weight: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     check_weights(weight, dtype)
     return weight

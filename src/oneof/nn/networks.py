@@ -189,7 +189,7 @@ def build(
 
 
 def _factory(network: str | Factory, shape: Shape) -> Factory:
-    if network == "auto":
+    if isinstance(network, str) and network == "auto":
         network = "lenet" if len(shape) == 3 else "mlp"
     factory = NETWORKS.get(network) if isinstance(network, str) else network
     if not callable(factory):
@@ -202,6 +202,8 @@ def _factory(network: str | Factory, shape: Shape) -> Factory:
 
 def is_small(network: str | nn.Module | Factory, shape: Shape) -> bool:
     """Tell whether one thread is faster than several: true of named networks without convolutions."""
+    if not isinstance(network, str):  # an array would have no truth value below
+        return False
     return network in ("linear", "mlp", "mlp5") or (network == "auto" and len(shape) != 3)
 
 
