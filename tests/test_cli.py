@@ -417,7 +417,7 @@ WRONG = {
         "network is 5, but must be one of ['auto', 'linear'",
     ),
     "wrong device": ([*FIT, "--device", "abacus"], "device is 'abacus', but must be 'auto', 'cpu'"),
-    "wrong seed": ([*FIT, "--seed", "-1"], "random_state of IDGP is -1, but must be a whole number from 0"),
+    "wrong seed": ([*FIT, "--seed", "-1"], "Invalid value for '--seed'"),
     "seed in words": ([*FIT, "--seed", "many"], "Invalid value for '--seed'"),
     "wrong order": ([*DISAMBIGUATE, "--sort", "size"], "'size' is not one of 'margin'"),
     "no target": (FIT[:-2], "Missing option '--out'. (see root fit --help)"),

@@ -127,7 +127,7 @@ COMMANDS = [
     refused("fit with a setting that is an option", f"{FIT} --set random_state=1 --out new", "--seed"),
     refused("fit with a misspelt network", "fit pets.csv --set network=mpl --out new", "'mpl'", "'mlp'"),
     refused("fit with a seed in words", f"{FIT} --seed one --out new", "--seed", "integer"),
-    refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "-1", "a whole number"),
+    refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "--seed", "0"),
     refused("fit on a device that nobody knows", "fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
     refused("fit on a device that is not there", "fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
     refused("fit with an empty separator", "fit pets.csv --separator  --out new", "--separator", "'|'"),

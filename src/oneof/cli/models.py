@@ -67,7 +67,7 @@ def fit(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same machine: same model.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     ids: Ids = None,
     drop: Annotated[

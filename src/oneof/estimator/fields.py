@@ -58,7 +58,10 @@ def count(default: int | None, condition: str = ">= 1", optional: bool = False, 
 def choice(default: str | None, *options: str | None, **about: Unpack[About]) -> Any:
     """Declare one of some names; the first is the default."""
     options = (default, *options)
-    accepts = lambda value: isinstance(value, str | None) and value in options  # noqa: E731  an array has no truth
+
+    def accepts(value: Any) -> bool:
+        return isinstance(value, str | None) and value in options  # of an array, `in` makes no truth value
+
     return setting(default, f"one of {list(options)}", accepts, **about)
 
 
