@@ -376,8 +376,8 @@ WRONG = {
     "strangers": (
         swap(SCORE, truth="plant"),
         "the column 'plant' has labels such as '000', '001', '002', '003', '004', ... (150 in all) in rows 0, 1, "
-        "2, 3, 4, 5, 6, 7, 8, 9, ... (150 in all), but the classes are 'setosa', 'versicolor', 'virginica'; mend the cells or "
-        "name another column",
+        "2, 3, 4, 5, 6, 7, 8, 9, ... (150 in all), but the classes are 'setosa', 'versicolor', 'virginica'; "
+        "mend the cells or name another column",
     ),
     "forgotten separator": (
         [*DISAMBIGUATE[:3], "--out", "out.csv"],
