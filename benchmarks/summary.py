@@ -58,9 +58,11 @@ def _row(report: Report, dataset: str, link: str) -> Line | None:
     found = {label: row[dataset] for label, row in report.results.rows.items() if dataset in row}
     if idgp not in found or "supervised" not in found:
         return None
-    # A mean over other trials than IDGP's would compare splits, not methods.
+    # A mean over other trials than IDGP's would compare splits, and one over other candidate sets these.
     trials = found[idgp].cell.trials
     rivals = [label for label in PUBLISHED if label in found and found[label].cell.trials == trials]
+    if not rivals or dataset in report.results.mixed:
+        return None
     best = max(rivals, key=lambda label: found[label].cell.mean)
     means = [f"{found[label].cell.mean:.2f}" if label in found else "–" for label in (idgp, best, "membership")]
     bound = f"{found['supervised'].cell.mean:.2f}"
