@@ -115,7 +115,7 @@ def test_a_spec_may_lack_what_the_baseline_has(plan, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("seconds", 10**400, "seconds is 1000.*, but must be a number$"),
+        ("seconds", 10**400, "seconds is an integer of 1329 bits, but must be a number$"),
         ("seconds", float("1e999"), "seconds is inf, but must be a number$"),
         ("seconds", -1, "seconds is -1, but must be 0 or more$"),
         ("epochs", 2**60, "epochs is 1152921504606846976, but must be a whole number$"),
@@ -134,7 +134,7 @@ def test_a_spec_may_lack_what_the_baseline_has(plan, tmp_path):
         ("candidates.sha256", 3, "candidates.sha256 is 3, but must be a text$"),
         ("candidates.mean_size", "x", "candidates.mean_size is 'x', but must be a number$"),
         ("versions", {CONTROL * 99: 3}, "is 3, but must be a text$"),
-        ("memory", {"x": [[[[[[[[[1]]]]]]]]]}, r"memory.x is \[\[\[\[\[\[\[\.\.\..*, but must be a number$"),
+        ("memory", {"x": [[[[[[[[[1]]]]]]]]]}, r"memory.x is \[\[\[\[\.\.\.\]\]\]\], but must be a number$"),
     ],
 )
 def test_what_cannot_be_is_said(path, value, words):
@@ -305,7 +305,10 @@ WRONG_PROGRESS = {
         json.dumps(LIVE | {"seconds_left": float("nan")}),
         "seconds_left is nan, but must be a number or null",
     ),
-    "huge": (json.dumps(LIVE | {"seconds_left": 10**400}), "seconds_left is 1000.*, but must be a number or null"),
+    "huge": (
+        json.dumps(LIVE | {"seconds_left": 10**400}),
+        "seconds_left is an integer of 1329 bits, but must be a number or null",
+    ),
 }
 
 

@@ -269,9 +269,7 @@ def test_loading_leaves_torchs_random_state_alone(problem, tmp_path):
 @pytest.mark.parametrize("device", ["mps", "xpu", "vulkan", "meta", "cpu:3", "cuda:-1", "abacus", 5, None])
 def test_devices_that_are_not_supported_are_refused(device, problem, tmp_path):
     oneof.CC(epochs=1, device="cpu").fit(*problem).save(tmp_path / "m")
-    message = (
-        r"device is .*, but must be 'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only these are supported"
-    )
+    message = r"device is .*, but must be ('auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only|a name such as)"
     with pytest.raises(ValueError, match=message):
         oneof.CC(epochs=1, device=device).fit(*problem)
     with pytest.raises(ValueError, match=message):

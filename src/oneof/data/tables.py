@@ -1,6 +1,7 @@
 """Tables on disk: CSV, TSV, Parquet and npz, known by their extension. Nothing is unpickled."""
 
 import csv
+import gzip
 import tempfile
 import warnings
 import zipfile
@@ -77,10 +78,14 @@ def write_table(frame: Any, path: Path) -> None:
         if kind == ".parquet":
             frame.to_parquet(part, index=False)
             return
-        # A fixed time stamp: the same rows give the same bytes.
-        compression = {"method": "gzip", "mtime": 1} if kind.endswith(".gz") else None
         text = frame.apply(lambda column: column.map(_as_text) if column.dtype == object else column)
-        text.to_csv(part, sep=_DELIMITERS[kind], index=False, compression=compression)
+        zipped = kind.endswith(".gz")
+        # A fixed time stamp and name: the same rows give the same bytes.
+        with (
+            part.open("wb") as raw,
+            gzip.GzipFile(path.name, "wb", fileobj=raw, mtime=1) if zipped else raw as file,
+        ):
+            text.to_csv(file, sep=_DELIMITERS[kind], index=False, mode="wb")
 
 
 def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True) -> None:
