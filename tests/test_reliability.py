@@ -11,7 +11,7 @@ import pytest
 
 import oneof
 from faults import hooks
-from faults.harness import Case, Ended, LostError, SkippedError, Suite, TracebackError, check_sentence
+from faults.harness import Case, Ended, Group, LostError, SkippedError, Suite, TracebackError, check_sentence
 from fuzz.child import KEPT, damaged, kept_inputs, kind_of
 from fuzz.mutate import mutate_bytes, mutate_text, mutate_tree
 from fuzz.readers import READERS
@@ -99,6 +99,22 @@ def test_a_failure_must_be_a_sentence(ended, error):
     else:
         with pytest.raises(error):
             check_sentence(ended)
+
+
+def test_a_group_is_reaped_only_when_it_is_killed():
+    group = Group([sys.executable, "-c", "raise SystemExit(3)"])
+    assert not group.wait_until(lambda: False, 60)
+    assert group.code == 3
+    assert Path(f"/proc/{group.pid}").exists()  # its number still belongs to it
+    group.close()
+    assert not Path(f"/proc/{group.pid}").exists()
+    assert group.code == 3
+    killed = Group([sys.executable, "-c", "import time; time.sleep(60)"])
+    assert killed.code is None
+    killed.kill()
+    killed.wait_until(lambda: False, 60)
+    assert killed.code == -signal.SIGKILL
+    killed.close()
 
 
 def test_hooks_kill_at_a_change_of_a_file_and_move_the_clock(tmp_path):

@@ -1,7 +1,5 @@
 """A plan on a Ray cluster of two nodes, of which one is killed: the second node, or the head."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -10,8 +8,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 
-from faults import hooks, lab
-from faults.harness import TESTS, Attempt, Case, LostError, SkippedError, check_words, short
+from faults import lab
+from faults.harness import Attempt, Case, Group, LostError, SkippedError, check_words, environment_of, short
 
 # A dead node is noticed within seconds, and a dead head is not waited for.
 _PATIENCE = {
@@ -20,7 +18,7 @@ _PATIENCE = {
     "health_check_failure_threshold": 3,
     "gcs_rpc_server_reconnect_timeout_s": 5,
 }
-_START = 90.0  # seconds
+_START, _END = 90.0, 30.0  # seconds that a cluster may take
 
 
 @contextmanager
@@ -28,34 +26,22 @@ def cluster(attempt: Attempt) -> Iterator[subprocess.Popen]:
     """Start a cluster in a process group of its own, which can be told what to kill."""
     if find_spec("ray") is None:
         raise SkippedError("Ray is not installed")
-    (attempt.folder / "site").mkdir(exist_ok=True)
-    (attempt.folder / "site" / "sitecustomize.py").write_text(hooks.SITECUSTOMIZE)
-    paths = [str(attempt.folder / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        **{f"RAY_{name}": str(value) for name, value in _PATIENCE.items()},
-    }
-    process = subprocess.Popen(
+    patience = {f"RAY_{name}": str(value) for name, value in _PATIENCE.items()}
+    group = Group(
         [sys.executable, "-m", "faults.clusters"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=environment,
-        start_new_session=True,
+        env=environment_of(attempt.folder, RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", **patience),
     )
     try:
-        yield process
+        yield group.process
     finally:
         with suppress(OSError):
-            process.stdin.close()  # it then takes the cluster down
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            group.process.stdin.close()  # it then takes the cluster down
+        group.wait_until(lambda: False, _END)
+        group.close()
 
 
 def node_killed(attempt: Attempt, which: str) -> None:

@@ -45,67 +45,97 @@ class Ended(NamedTuple):
     seconds: float
 
 
-class Command:
-    """``oneof ...`` in a process group of its own, with faults installed."""
+class Group:
+    """A process with a group of its own.
 
-    def __init__(self, place: Path, arguments: Sequence[Any], faults: dict[str, Any], cache: Path) -> None:
-        self.words = [str(argument) for argument in arguments]
-        (place / "site").mkdir(exist_ok=True)
-        (place / "site" / "sitecustomize.py").write_text(hooks.SITECUSTOMIZE)
-        paths = [str(place / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "XDG_CACHE_HOME": str(cache),
-            "NO_PROXY": "127.0.0.1",
-            "OMP_NUM_THREADS": "1",  # several attempts share the cores
-            hooks.VARIABLE: json.dumps(faults),
-        }
-        self._files = [tempfile.TemporaryFile("w+", dir=place) for _ in range(2)]  # noqa: SIM115 - open as long as this
-        self._begun = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "oneof", *self.words],
-            stdin=subprocess.DEVNULL,
-            stdout=self._files[0],
-            stderr=self._files[1],
-            env=environment,
-            start_new_session=True,
-        )
+    It is not reaped before its group is killed: until then the system gives its number to nobody else, so that no
+    other process can be hit.
+    """
+
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        self.process = subprocess.Popen(command, start_new_session=True, **options)
+        self.pid = self.process.pid
 
     @property
-    def running(self) -> bool:
-        return self.process.poll() is None
+    def code(self) -> int | None:
+        """The exit code, that of a signal below 0, None while the process runs."""
+        if self.process.returncode is not None:
+            return self.process.returncode
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def kill(self) -> None:
         """Kill this process alone: what it has started must notice."""
-        self.process.kill()
+        if self.process.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
 
-    def wait(self, limit: float = LIMIT) -> Ended:
-        """Wait for the end; a process that does not come to one hangs."""
-        try:
-            self.process.wait(limit)
-        except subprocess.TimeoutExpired:
-            self.close()
-            raise LostError(f"oneof {self.words[0]} hung for {limit:g} s") from None
-        return Ended(self.process.returncode, *self._said(), time.monotonic() - self._begun)
-
-    def wait_until(self, condition: Callable[[], bool], limit: float = LIMIT) -> bool:
-        """Wait for a condition; False if the process ends before it holds."""
+    def wait_until(self, condition: Callable[[], bool], limit: float) -> bool:
+        """Wait for a condition; False if the process ends before it holds, or does not end in time."""
         deadline = time.monotonic() + limit
-        while self.running:
+        while self.code is None and time.monotonic() < deadline:
             if condition():
                 return True
-            if time.monotonic() > deadline:
-                self.close()
-                raise LostError(f"oneof {self.words[0]} hung for {limit:g} s")
             time.sleep(0.02)
         return False
 
     def close(self) -> None:
         """End the whole group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def environment_of(place: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a process in which faults can be installed."""
+    (place / "site").mkdir(exist_ok=True)
+    (place / "site" / "sitecustomize.py").write_text(hooks.SITECUSTOMIZE)
+    paths = [str(place / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}
+
+
+class Command(Group):
+    """``oneof ...`` with faults installed."""
+
+    def __init__(self, place: Path, arguments: Sequence[Any], faults: dict[str, Any], cache: Path) -> None:
+        self.words = [str(argument) for argument in arguments]
+        environment = environment_of(
+            place,
+            XDG_CACHE_HOME=str(cache),
+            NO_PROXY="127.0.0.1",
+            OMP_NUM_THREADS="1",  # several attempts share the cores
+            **{hooks.VARIABLE: json.dumps(faults)},
+        )
+        self._files = [tempfile.TemporaryFile("w+", dir=place) for _ in range(2)]  # noqa: SIM115 - open as long as this
+        self._begun = time.monotonic()
+        super().__init__(
+            [sys.executable, "-m", "oneof", *self.words],
+            stdin=subprocess.DEVNULL,
+            stdout=self._files[0],
+            stderr=self._files[1],
+            env=environment,
+        )
+
+    def wait(self, limit: float = LIMIT) -> Ended:
+        """Wait for the end; a process that does not come to one hangs."""
+        super().wait_until(lambda: False, limit)
+        code = self._ended(limit)
+        return Ended(code, *self._said(), time.monotonic() - self._begun)
+
+    def wait_until(self, condition: Callable[[], bool], limit: float = LIMIT) -> bool:
+        """Wait for a condition; False if the process ends before it holds."""
+        if super().wait_until(condition, limit):
+            return True
+        self._ended(limit)
+        return False
+
+    def _ended(self, limit: float) -> int:
+        if (code := self.code) is None:
+            self.close()
+            raise LostError(f"oneof {self.words[0]} hung for {limit:g} s")
+        return code
 
     def _said(self) -> tuple[str, str]:
         texts = []

@@ -100,7 +100,7 @@ def _check_goes_on(attempt: Attempt, ended: Ended, plan: Path, ledger: Path) -> 
 
 def _workers(command: Command) -> list[int]:
     """The processes that execute runs for a command."""
-    tasks = Path(f"/proc/{command.process.pid}/task/{command.process.pid}/children")
+    tasks = Path(f"/proc/{command.pid}/task/{command.pid}/children")
     if not Path("/proc/self/task").is_dir():
         raise SkippedError("needs /proc")
     try:

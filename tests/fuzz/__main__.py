@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +11,6 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,8 +102,7 @@ class Drive:
         while child.poll() is None:
             if time.monotonic() - state["said"] > _STILL:
                 state["hung"] = True
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+                child.kill()
             time.sleep(0.2)
 
     def _note(self, facts: dict[str, Any], folder: Path) -> None:
