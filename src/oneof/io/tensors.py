@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from oneof.io.files import replacing
-from oneof.io.words import shown
+from oneof.io.words import reason, shown
 
 FORMAT_VERSION = 1
 
@@ -37,7 +37,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
         raise ValueError(
-            f"{str(path)!r} is damaged or is no safetensors file ({error}); use a file that oneof wrote"
+            f"{str(path)!r} is damaged or is no safetensors file ({reason(error)}); use a file that oneof wrote"
         ) from None
     try:
         facts = json.loads(header["oneof"])
