@@ -20,6 +20,9 @@ def main() -> int:
     begun = time.perf_counter()
     suite = Suite(cases, options.seed, options.times, options.workers, options.budget)
     rows = suite.run()
+    for row in rows:
+        if not row.tried and not row.skipped:
+            row.skipped = "not begun: --budget was spent"
     words = [f"--seed {options.seed}", f"--times {options.times:g}", f"--workers {options.workers}"]
     words += [] if options.cases is None else [f"--cases {','.join(options.cases)}"]
     figures = reliability.circumstances(f"python -m faults {' '.join(words)}", options.seed)
