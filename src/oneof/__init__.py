@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.estimator.together import fit_together
-    from oneof.labels import encode, from_complementary, from_votes
+    from oneof.labels import WeightedSets, encode, from_complementary, from_votes
     from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
 
 __version__ = "0.1.0"
@@ -27,6 +27,7 @@ __all__ = [
     "Membership",
     "PartialLabels",
     "PiCO",
+    "WeightedSets",
     "encode",
     "fit_together",
     "from_complementary",
@@ -38,6 +39,7 @@ __all__ = [
 
 _HOME = {  # all others are at home in oneof.methods
     "PartialLabels": "oneof.data",
+    "WeightedSets": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
     "from_complementary": "oneof.labels",

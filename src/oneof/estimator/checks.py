@@ -41,6 +41,15 @@ def check_weights(weight: Array, dtype: torch.dtype) -> None:
         )
 
 
+def check_takes(method: MethodBase, candidates: Array) -> None:
+    """Refuse weights of candidates where a method has no probabilities for them to multiply."""
+    if candidates.dtype != bool and not method.takes_weights:
+        raise ValueError(
+            f"y has weights of its candidates, but {type(method).__name__} has no place for them; use a method "
+            "that has, such as IDGP or PRODEN, or pass y.candidates, by which all candidates are alike"
+        )
+
+
 def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):

@@ -82,7 +82,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         X : array, tensor or frame of shape (n, features); images (n, height, width[, channels])
             Rows. Tables are standardised inside by the statistics of the training rows.
         y : candidate sets
-            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes.
+            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes. Or
+            sets whose candidates have weights: votes (:func:`oneof.from_votes`) and `oneof.WeightedSets`.
         sample_weight : array of shape (n,), optional
             Weight of each row.
         X_val, y_val : optional
@@ -117,7 +118,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         probabilities = self.predict_proba(X)
         candidates = candidate_sets(self, y, len(probabilities), separator)
         if hasattr(self, "label_distributions_"):  # not while a training scores its own model
-            warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
+            warn_of_unlearned(candidates > 0, self.label_distributions_, self.classes_)
         values = approximated_accuracy(probabilities, candidates)
         if sample_weight is None:
             return float(np.average(values))

@@ -1,6 +1,6 @@
-"""Read candidate label sets, however they are written, into one boolean matrix."""
+"""Read candidate label sets, however they are written, into one boolean matrix, or one of weights."""
 
-from oneof.labels.encoding import encode, encode_for_model, from_complementary
+from oneof.labels.encoding import encode, encode_for_model, encode_weights, from_complementary
 from oneof.labels.validation import (
     check_learnable,
     check_same_rows,
@@ -9,12 +9,15 @@ from oneof.labels.validation import (
     warn_of_unlearned,
 )
 from oneof.labels.votes import from_votes
+from oneof.labels.weighted import WeightedSets
 
 __all__ = [
+    "WeightedSets",
     "check_learnable",
     "check_same_rows",
     "encode",
     "encode_for_model",
+    "encode_weights",
     "from_complementary",
     "from_votes",
     "rows_text",

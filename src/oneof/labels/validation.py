@@ -23,16 +23,16 @@ class ForeignLabelsError(ValueError):
         self.found, self.also_for_model = found, also_for_model
 
 
-def check_learnable(candidates: NDArray[np.bool_]) -> None:
-    """Refuse candidate sets that all hold every class: nothing can be learned from them."""
-    if candidates.all():
+def check_learnable(candidates: NDArray[Any]) -> None:
+    """Refuse candidate sets that all hold every class, with equal weights: nothing can be learned from them."""
+    if (candidates == 1).all():
         raise ValueError(
             f"every candidate set holds all {candidates.shape[1]} classes, so there is nothing to learn: "
             "rule out at least one class in some rows"
         )
 
 
-def warn_of_absent(candidates: NDArray[np.bool_], names: NDArray[Any]) -> None:
+def warn_of_absent(candidates: NDArray[Any], names: NDArray[Any]) -> None:
     """Warn of classes that are a candidate of no training row, as in a fold of rows that are sorted by class."""
     absent = names[~candidates.any(axis=0)]
     if absent.size:

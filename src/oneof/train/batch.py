@@ -18,7 +18,7 @@ class Data:
     """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
 
     x: Tensor | HostRows  # (..., N, *shape)
-    candidates: Tensor  # (..., N, K), boolean
+    candidates: Tensor  # (..., N, K), boolean, or weights that are 0 off the sets
     weight: Tensor  # (..., N)
     scaler: Scaler
 
@@ -86,7 +86,7 @@ class Batch:
     """The rows of one step: their views, candidate sets and numbers."""
 
     views: list[Tensor]  # each (..., B, *shape)
-    candidates: Tensor  # (..., B, K), boolean
+    candidates: Tensor  # (..., B, K), as in `Data`
     index: Tensor  # (..., B)
     of_epoch: Epoch
     # All views below each other (..., views * B, *shape), where they stand so already.
