@@ -252,7 +252,7 @@ def test_a_single_row_is_asked_for_by_a_list():
     sets = oneof.WeightedSets([[1, 1], [1, 0]])
     with pytest.raises(TypeError, match=r"pass a list of numbers or a slice, or ask for \.candidates"):
         sets[1]
-    with pytest.raises(IndexError, match="there are 2"):
+    with pytest.raises(ValueError, match="numbers from 0 to 1"):
         sets[[5]]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.estimator.together import fit_together
-    from oneof.labels import WeightedSets, encode, from_complementary, from_votes
+    from oneof.labels import Votes, WeightedSets, encode, from_complementary, from_votes, vote_counts
     from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
 
 __version__ = "0.1.0"
@@ -27,6 +27,7 @@ __all__ = [
     "Membership",
     "PartialLabels",
     "PiCO",
+    "Votes",
     "WeightedSets",
     "encode",
     "fit_together",
@@ -35,10 +36,12 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "vote_counts",
 ]
 
 _HOME = {  # all others are at home in oneof.methods
     "PartialLabels": "oneof.data",
+    "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
@@ -46,6 +49,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "vote_counts": "oneof.labels",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 

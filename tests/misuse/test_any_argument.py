@@ -119,6 +119,8 @@ def write_files():
     FITTED.save("model")
 
 
+LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
+
 # What is called, and with which good arguments beside the one that is tried.
 CALLS = {
     "fit": (lambda **given: model().fit(**given), GIVEN | {"sample_weight": None, "X_val": X, "y_val": S}),
@@ -133,7 +135,17 @@ CALLS = {
     "encode": (oneof.encode, {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
     "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"]}),
     "from_complementary": (oneof.from_complementary, {"y": ["a", "b"], "classes": ["a", "b", "c"]}),
-    "from_votes": (oneof.from_votes, {"votes": [["a", "b"]], "classes": ["a", "b"], "min_votes": 1}),
+    "from_votes": (
+        oneof.from_votes,
+        {"votes": [["a", "b"]], "classes": ["a", "b"], "min_votes": 1, "separator": "|", "denial": "not "},
+    ),
+    "from_votes long": (
+        oneof.from_votes,
+        {"votes": LONG, "long": ("task", "worker", "label"), "tasks": [1, 2], "aggregate": None},
+    ),
+    "vote_counts": (oneof.vote_counts, {"counts": [[1, 2], [0, 3]], "classes": ["a", "b"], "min_votes": 1}),
+    "WeightedSets": (oneof.WeightedSets, {"weights": [[1, 0.5], [0, 3]], "classes": ["a", "b"]}),
+    "WeightedSets rows": (oneof.WeightedSets([[1, 0.5], [0, 3]]).__getitem__, {"rows": [0]}),
     "PartialLabels": (oneof.PartialLabels, DATA),
     "PartialLabels.take": (oneof.PartialLabels(**DATA).take, {"rows": [0]}),
     "PartialLabels.with_candidates": (oneof.PartialLabels(**DATA).with_candidates, {"candidates": S}),

@@ -10,11 +10,18 @@ from sklearn.base import clone
 
 import oneof
 from misuse.rows import carry_out, parametrize, refused, works
-from oneof import PartialLabels, encode, from_complementary, from_votes, theory
+from oneof import CAVL, PartialLabels, WeightedSets, encode, from_complementary, from_votes, theory, vote_counts
 from oneof.data import corrupt, decode_images, describe_datasets
 from oneof.metrics import approximated_accuracy, covering_rate
 
 THREE = ["cat", "cow", "dog"]
+
+
+LONG = ("task", "worker", "label")
+
+
+def long_votes(**change):
+    return pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat", "cow", "cow"]} | change)
 
 
 def data_set(kit, **change):
@@ -89,7 +96,7 @@ LABEL_ROWS = [
         ValueError,
         lambda k: from_votes(pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat"] * 3})),
         "row for each vote",
-        "pivot",
+        "long=('task', 'worker', 'label')",
     ),
     refused("votes are None", ValueError, lambda k: from_votes(None), "votes is None"),
     refused("votes are sparse", TypeError, lambda k: from_votes(scipy.sparse.eye_array(3)), "sparse", "dense"),
@@ -106,9 +113,75 @@ LABEL_ROWS = [
     refused(
         "votes that classes lack", ValueError, lambda k: from_votes(k.votes, ["cat", "dog"]), "'cow'", "classes"
     ),
+    refused(
+        "long names a column that votes lack",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=("task", "annotator", "label")),
+        "'annotator'",
+        "it has 'task'",
+    ),
+    refused("long is one name", TypeError, lambda k: from_votes(long_votes(), long="label"), "three columns"),
+    refused("long for lists", TypeError, lambda k: from_votes(k.votes, long=LONG), "type list", "DataFrame"),
+    refused(
+        "a long vote of nobody",
+        ValueError,
+        lambda k: from_votes(long_votes(worker=["a", None, "b"]), long=LONG),
+        "'worker' is empty in row 1",
+    ),
+    refused(
+        "a long vote on nothing",
+        ValueError,
+        lambda k: from_votes(long_votes(task=[1, None, 2]), long=LONG),
+        "'task' is empty in row 1",
+    ),
+    refused(
+        "tasks lack one with votes",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=LONG, tasks=[1]),
+        "the tasks 2",
+        "not in tasks",
+    ),
+    refused(
+        "a task without votes",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=LONG, tasks=[1, 2, 3]),
+        "row 2",
+        "drop",
+    ),
+    refused("tasks of wide votes", ValueError, lambda k: from_votes(k.votes, tasks=[1]), "pass long"),
+    refused("the denial is empty", ValueError, lambda k: from_votes(k.votes, denial=""), "denial is ''"),
+    refused(
+        "the aggregation is unknown",
+        ValueError,
+        lambda k: from_votes(k.votes, aggregate="wawa"),
+        "'wawa'",
+        "'dawid-skene'",
+    ),
+    refused("counts are shares", ValueError, lambda k: vote_counts([[0.5, 0.5]]), "0.5", "WeightedSets"),
+    refused("counts are negative", ValueError, lambda k: vote_counts([[1, -2]]), "-2", "at least 0"),
+    refused("counts are labels", ValueError, lambda k: vote_counts(k.votes), "real numbers"),
+    refused("counts have one dimension", ValueError, lambda k: vote_counts([1, 2]), "(2,)", "(n, K)"),
+    refused("counts of nothing", ValueError, lambda k: vote_counts([[1, 1], [0, 0]]), "row 1", "drop"),
+    refused(
+        "too few names for counts", ValueError, lambda k: vote_counts([[1, 1]], ["a"]), "1 names", "2 columns"
+    ),
+    refused(
+        "weights for a method without a place for them",
+        ValueError,
+        lambda k: CAVL(epochs=1).fit(k.X, WeightedSets(k.S * 1.0)),
+        "CAVL has no place for them",
+        "y.candidates",
+    ),
+    refused("weights are negative", ValueError, lambda k: WeightedSets([[1, -1]]), "-1", "at least 0"),
+    refused("weights are all zero", ValueError, lambda k: WeightedSets([[1, 1], [0, 0]]), "row 1", "drop"),
+    works(
+        "votes of one annotator",
+        lambda k: from_votes([["cat"], ["dog"]]).weights.tolist(),
+        lambda weights: weights == [[1, 0], [0, 1]],
+    ),
     works(
         "votes with gaps of NaN",
-        lambda k: from_votes(np.array([[1, np.nan], [2, 1]]))[1].tolist(),
+        lambda k: from_votes(np.array([[1, np.nan], [2, 1]])).classes.tolist(),
         lambda classes: classes == [1, 2],
     ),
 ]

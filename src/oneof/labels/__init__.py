@@ -8,10 +8,11 @@ from oneof.labels.validation import (
     warn_of_absent,
     warn_of_unlearned,
 )
-from oneof.labels.votes import from_votes
+from oneof.labels.votes import Votes, from_votes, vote_counts
 from oneof.labels.weighted import WeightedSets
 
 __all__ = [
+    "Votes",
     "WeightedSets",
     "check_learnable",
     "check_same_rows",
@@ -21,6 +22,7 @@ __all__ = [
     "from_complementary",
     "from_votes",
     "rows_text",
+    "vote_counts",
     "warn_of_absent",
     "warn_of_unlearned",
 ]

@@ -1,7 +1,7 @@
 """Candidate sets whose labels have weights: what is known of them beside the features."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +41,7 @@ class WeightedSets:
     ([[1.0, 0.5, 0.0], [0.0, 1.0, 1.0]], [[True, True, False], [False, True, True]])
     """
 
-    weights: NDArray[np.float64]
+    weights: NDArray[np.float64] = field(metadata={"rows": True})
     classes: NDArray[Any]
 
     def __init__(self, weights: Any, classes: Any = None) -> None:
@@ -95,8 +95,9 @@ class WeightedSets:
         try:
             numbers = np.arange(len(self))[chosen]
         except IndexError as error:
-            raise IndexError(
-                f"rows {shown(rows, 60)} cannot be taken ({reason(error)}): there are {len(self)}"
+            raise ValueError(
+                f"rows {shown(rows, 60)} cannot be taken ({reason(error)}): pass numbers from 0 to "
+                f"{len(self) - 1}, a mask of {len(self)} booleans, or a slice"
             ) from None
         if numbers.ndim != 1:
             raise TypeError(
@@ -108,10 +109,10 @@ class WeightedSets:
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the rows of these numbers."""
         taken = object.__new__(type(self))
-        for field in fields(self):
-            value = getattr(self, field.name)
-            object.__setattr__(taken, field.name, value[rows] if field.metadata.get("rows") else value)
-        object.__setattr__(taken, "weights", self.weights[rows])
+        for each in fields(self):
+            value = getattr(self, each.name)
+            of_rows = each.metadata.get("rows") and value is not None
+            object.__setattr__(taken, each.name, value[rows] if of_rows else value)
         return taken
 
 
