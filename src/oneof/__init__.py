@@ -11,7 +11,21 @@ if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.estimator.together import fit_together
     from oneof.labels import Votes, WeightedSets, encode, from_complementary, from_votes, vote_counts
-    from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
+    from oneof.methods import (
+        CAVL,
+        CC,
+        IDGP,
+        LWS,
+        METHODS,
+        PLCR,
+        PRODEN,
+        RC,
+        VALEN,
+        Competition,
+        Membership,
+        PiCO,
+        load_model,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,6 +38,7 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "Competition",
     "Membership",
     "PartialLabels",
     "PiCO",

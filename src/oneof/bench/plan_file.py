@@ -9,7 +9,7 @@ from typing import Any
 
 from oneof.bench.candidate_files import CandidateFile, describe_file
 from oneof.bench.keys import baseline, plain
-from oneof.bench.plan import DEFAULTS, SUPERVISED, Candidates, Plan, Split, plan_fields
+from oneof.bench.plan import BOUNDS, DEFAULTS, Candidates, Plan, Split, plan_fields
 from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
@@ -107,7 +107,7 @@ def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if not isinstance(table, dict):
             raise ValueError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
         method = table.get("method", label)
-        _one_of(f"methods.{label}.method", method, [*METHODS, SUPERVISED])
+        _one_of(f"methods.{label}.method", method, [*METHODS, *BOUNDS])
         methods[label] = {**table, "method": method}
     return methods
 

@@ -11,6 +11,7 @@ from oneof.io.arguments import as_path
 from oneof.io.words import shown
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
+from oneof.methods.competition import Competition
 from oneof.methods.idgp import IDGP
 from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
@@ -32,6 +33,7 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "Competition",
     "Membership",
     "PiCO",
     "load_model",
@@ -48,6 +50,7 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "cc": CC,
     "proden": PRODEN,
     "membership": Membership,
+    "competition": Competition,
 }
 
 

@@ -35,6 +35,7 @@ from oneof.bench.record import (
     Spec,
 )
 from oneof.bench.running.problem import Problem
+from oneof.labels import WeightedSets
 from oneof.methods import METHODS
 from oneof.train import Paused, TrainingDiverged, Trial
 from oneof.train.parallel.grouping import train_together
@@ -114,18 +115,24 @@ def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
     cls = METHODS[spec["method"].lower()]
     model = cls(**spec["settings"], random_state=spec["seed"], device=device, checkpoint=job.checkpoint)
     one_hot = np.eye(len(problem.train.classes), dtype=bool)
-    labels = one_hot[problem.train.y] if spec["labels"] == "true" else problem.train.candidates
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     return model.prepare(
         problem.train.x,
-        labels,
+        _labels(spec, problem),
         X_val=problem.validation.x,
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
         metrics=problem.measure,
         pause=None if deadline is None else lambda: time.time() >= deadline,
     )
+
+
+def _labels(spec: Spec, problem: Problem) -> Any:
+    """Return what a run learns from."""
+    if spec["labels"] == "true":
+        return np.eye(len(problem.train.classes), dtype=bool)[problem.train.y]
+    return WeightedSets(problem.likelihoods) if spec["labels"] == "likelihoods" else problem.train.candidates
 
 
 def _done(job: Job, trial: Trial, device: str) -> DoneRecord:
