@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.em import EMClassifier
     from oneof.estimator.together import fit_together
-    from oneof.labels import encode, from_complementary, from_votes
+    from oneof.labels import CandidateKFold, disambiguate, encode, from_complementary, from_votes
     from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
+    from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,10 +25,14 @@ __all__ = [
     "PLCR",
     "PRODEN",
     "RC",
+    "SCORERS",
     "VALEN",
+    "CandidateKFold",
+    "EMClassifier",
     "Membership",
     "PartialLabels",
     "PiCO",
+    "disambiguate",
     "encode",
     "fit_together",
     "from_complementary",
@@ -37,7 +43,11 @@ __all__ = [
 ]
 
 _HOME = {  # all others are at home in oneof.methods
+    "CandidateKFold": "oneof.labels",
+    "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
+    "SCORERS": "oneof.scoring",
+    "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
     "from_complementary": "oneof.labels",

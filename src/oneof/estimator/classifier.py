@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,21 +19,13 @@ from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
 from oneof.io.arguments import target_path
-from oneof.labels import warn_of_unlearned
+from oneof.labels import Disambiguation, decide, warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
 from oneof.train.runtime import float_type, resolve_device, threads
 from oneof.train.trainer import train
 from oneof.train.trial import MetricCallback, Trial
-
-
-class Disambiguation(NamedTuple):
-    """The most likely candidate of every row, its probability, and the margin to the second."""
-
-    label: NDArray[Any]
-    probability: NDArray[np.floating[Any]]
-    margin: NDArray[np.floating[Any]]
 
 
 @hyperparameters
@@ -131,7 +123,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
-        return self._decide(self.evaluate(self.label_posterior, X, y, separator))
+        return decide(self.evaluate(self.label_posterior, X, y, separator), self.classes_)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -190,7 +182,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         if np.isnan(self.label_distributions_).any():
             fail(self, trial.diverged or trial.divergence())
         self.history_ = trial.state.history
-        self.transduction_ = self._decide(self.label_distributions_).label
+        self.transduction_ = decide(self.label_distributions_, self.classes_).label
         return self
 
     # --- evaluation ---------------------------------------------------------------------------------------
@@ -229,7 +221,3 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         with threads(self.thread_count()):
             blocks = map(block, range(0, len(x), ROWS_AT_ONCE))
             return evaluate(self, lambda *block: function(*block).cpu(), blocks).numpy()
-
-    def _decide(self, distributions: NDArray[Any]) -> Disambiguation:
-        second, first = np.sort(distributions, axis=1)[:, -2:].T
-        return Disambiguation(self.classes_[distributions.argmax(1)], first, first - second)
