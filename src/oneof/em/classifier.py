@@ -1,5 +1,6 @@
 """EMClassifier: any classifier of scikit-learn's kind learns from candidate sets."""
 
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,11 +11,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from oneof.em.estimators import ESTIMATORS, FittedCopies, is_estimator, make_estimator
+from oneof.em.model_file import save_em_model
 from oneof.em.rounds import learn
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import Role, check, count, hyperparameters, number, setting
 from oneof.estimator.preparation import sample_weights
+from oneof.io.arguments import target_path
 from oneof.labels import (
     Disambiguation,
     check_learnable,
@@ -170,6 +173,14 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
         probabilities, candidates = self._judged(X, y, separator)
         return decide(posterior(probabilities, candidates), self.classes_)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back.
+
+        It holds linear models and trees as arrays, LightGBM and XGBoost in their own text; others are refused.
+        """
+        check_is_fitted(self)
+        save_em_model(self, target_path(path))
 
     def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the probabilities of rows, and their candidate sets over the classes of the model."""
