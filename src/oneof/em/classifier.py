@@ -73,6 +73,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         doc="What is fitted: a name, or a classifier of scikit-learn's kind, which itself stays as it is. Of a "
         "pipeline, the last step gets the weights.",
         kw_only=False,
+        option="--estimator",
     )
     parameters: dict[str, Any] | None = setting(
         None,

@@ -22,7 +22,9 @@ def _lightgbm() -> Any:
     try:
         from lightgbm import LGBMClassifier  # noqa: PLC0415  an optional package
     except ImportError:
-        raise ImportError("estimator 'lightgbm' needs LightGBM; pip install 'oneof[trees]'") from None
+        raise ValueError(
+            "estimator 'lightgbm' needs LightGBM, which is missing; pip install oneof[trees]"
+        ) from None
     # XGBoost's own default for leaves: with LightGBM's, 0.001, leaves of nothing but copies of little weight get
     # values without bound, and fits diverge.
     return LGBMClassifier(n_jobs=1, verbose=-1, min_child_weight=1.0)
@@ -32,7 +34,7 @@ def _xgboost() -> Any:
     try:
         from xgboost import XGBClassifier  # noqa: PLC0415  an optional package
     except ImportError:
-        raise ImportError("estimator 'xgboost' needs XGBoost; pip install xgboost, or xgboost-cpu") from None
+        raise ValueError("estimator 'xgboost' needs XGBoost, which is missing; pip install xgboost") from None
     return XGBClassifier(n_jobs=1)
 
 

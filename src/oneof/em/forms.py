@@ -1,8 +1,8 @@
 """Forms in which fitted classifiers are stored: arrays, or the own text of a library. Nothing is unpickled.
 
 A form predicts by itself, the same numbers as the classifier that it was made of. scikit-learn rebuilds a tree
-only by private ways, which trust the numbers they are given: a damaged file could make it read beyond its memory. So
-trees are walked here, after their arrays were checked.
+only by private ways, which trust the numbers they are given: a damaged file could make it read beyond its memory.
+So trees are walked here, after their arrays were checked.
 """
 
 from collections.abc import Mapping

@@ -116,11 +116,9 @@ def _described(facts: str | EstimatorFacts) -> Any:
     name = facts["name"]
     if name not in _CLASSES and name not in _OF_LIBRARIES:
         raise MisfitError(f"estimator is {shown(name)}, but must be one of {[*_CLASSES, *_OF_LIBRARIES]}")
+    made: Any = _CLASSES[name]() if name in _CLASSES else ESTIMATORS[_OF_LIBRARIES[name]]()
     try:
-        made = _CLASSES[name]() if name in _CLASSES else ESTIMATORS[_OF_LIBRARIES[name]]()
         made.set_params(**facts["parameters"])
-    except ImportError as error:
-        raise ValueError(str(error)) from None
     except (TypeError, ValueError) as error:
         raise MisfitError(f"{name} does not take its parameters: {reason(error, 120)}") from None
     return make_pipeline(StandardScaler(), made) if facts["scaled"] else made

@@ -29,7 +29,6 @@ from oneof.train.runtime import resolve_device
 __all__ = [
     "CAVL",
     "CC",
-    "CLASSIFIERS",
     "IDGP",
     "LWS",
     "METHODS",
@@ -37,8 +36,10 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "Classifier",
     "Membership",
     "PiCO",
+    "classifiers",
     "load_model",
 ]
 
@@ -54,8 +55,12 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "proden": PRODEN,
     "membership": Membership,
 }
-# What commands and plans know by name: the methods, and the one that has neither networks nor epochs.
-CLASSIFIERS: dict[str, type[PartialLabelClassifier] | type[EMClassifier]] = {**METHODS, "em": EMClassifier}
+Classifier = PartialLabelClassifier | EMClassifier
+
+
+def classifiers() -> dict[str, type[Classifier]]:
+    """Return what commands and plans know by name: the methods, and EMClassifier, which has no epochs."""
+    return {**METHODS, "em": EMClassifier}
 
 
 def load_model(
@@ -63,7 +68,7 @@ def load_model(
     network: nn.Module | Factory | None = None,
     device: str = "auto",
     methods: Mapping[str, type[PartialLabelClassifier]] | None = None,
-) -> PartialLabelClassifier | EMClassifier:
+) -> Classifier:
     """Read a fitted model that ``model.save(path)`` wrote.
 
     Parameters
