@@ -87,20 +87,16 @@ def fit(
     import pandas as pd
 
     from oneof.cli.model_tables import features, read, read_labels
-    from oneof.data import tables
     from oneof.estimator.fields import check
     from oneof.labels import encode
     from oneof.train.runtime import resolve_device
 
-    tables.check_target(out, [table], table=False)
-    if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+    _check_model_target(out, table)
     if size is not None and images is None:
         raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
     resolve_device(device)
     cls = _method(method)
-    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
-    model = cls(**_settings(cls, settings or []), **_options(cls, given))
+    model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
     check(model)
     apart = [candidates, *(ids or []), *(drop or [])]
     data = read(table, apart, images, size, progress=not quiet)
@@ -111,15 +107,26 @@ def fit(
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
 
 
-def _options(cls: "type[Classifier]", given: dict[str, Any]) -> dict[str, Any]:
+def _check_model_target(out: Path, table: Path) -> None:
+    from oneof.data import tables
+
+    tables.check_target(out, [table], table=False)
+    if tables.is_table(out):
+        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+
+
+def _options(
+    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
+) -> dict[str, Any]:
     """Return the settings that have options of their own, as far as the method has them."""
     names = {each.name for each in fields(cls)}
-    if "estimator" not in names and given["estimator"] is not None:
+    if "estimator" not in names and estimator is not None:
         raise ValueError(
-            f"--estimator is {given['estimator']!r}, but {cls.__name__} trains a network; pass --method em with it"
+            f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
         )
-    if "device" not in names and given["device"] not in ("auto", "cpu"):
-        raise ValueError(f"--device is {given['device']!r}, but {cls.__name__} computes on the CPU; leave it out")
+    if "device" not in names and device not in ("auto", "cpu"):
+        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
+    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
     return {name: value for name, value in given.items() if name in names and value is not None}
 
 

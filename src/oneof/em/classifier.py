@@ -161,7 +161,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The separator splits strings, as for `fit`.
         """
         probabilities, candidates = self._judged(X, y, separator)
-        warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
+        warn_of_unlearned(candidates > 0, self.label_distributions_, self.classes_)
         weight = None if sample_weight is None else sample_weights(sample_weight, probabilities, torch.float64)
         return float(np.average(approximated_accuracy(probabilities, candidates), weights=weight))
 
