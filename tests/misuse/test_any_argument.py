@@ -125,7 +125,10 @@ def write_files():
 
 # What is called, and with which good arguments beside the one that is tried.
 CALLS = {
-    "fit": (lambda **given: model().fit(**given), GIVEN | {"sample_weight": None, "X_val": X, "y_val": S}),
+    "fit": (
+        lambda **given: model().fit(**given),
+        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": ()},
+    ),
     "predict": (FITTED.predict, {"X": X}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
     "predict_log_proba": (FITTED.predict_log_proba, {"X": X}),

@@ -1,6 +1,6 @@
 """PartialLabelClassifier: a method with scikit-learn's interface. A method adds its own `start` and `step`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from oneof.estimator.checks import check_results
+from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
@@ -25,7 +25,7 @@ from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
 from oneof.train.runtime import float_type, resolve_device, threads
 from oneof.train.trainer import train
-from oneof.train.trial import MetricCallback, Trial
+from oneof.train.trial import EpochCallback, MetricCallback, Trial
 
 
 @hyperparameters
@@ -66,6 +66,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         X_val: Any = None,
         y_val: Any = None,
         separator: str | None = None,
+        callbacks: Sequence[EpochCallback] = (),
     ) -> Self:
         """Learn from candidate sets.
 
@@ -81,8 +82,13 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Rows for early stopping and for choosing the epoch; ``y_val`` may be candidate sets or true labels.
         separator : str, optional
             Splits the strings of ``y`` and ``y_val``, such as ``"cat|dog"``; without it, a string is one label.
+        callbacks : list of callables, optional
+            Each is given an `oneof.callbacks.EpochReport` (epoch, loss, scores) after every epoch; one that
+            returns True ends the training. `oneof.callbacks` has some for TensorBoard, MLflow, Weights & Biases
+            and Optuna.
         """
-        return self.finish(train(self.prepare(X, y, sample_weight, X_val, y_val, separator=separator)))
+        given = self.prepare(X, y, sample_weight, X_val, y_val, separator=separator, callbacks=callbacks)
+        return self.finish(train(given))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_") and bool(self.learned_attributes())
@@ -145,6 +151,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         metrics: MetricCallback | None = None,
         on_epoch: Callable[[int], None] | None = None,
         pause: Callable[[], bool] | None = None,
+        callbacks: Sequence[EpochCallback] = (),
     ) -> Trial:
         """Check everything, put the rows on the device and start the method.
 
@@ -152,7 +159,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         Parameters
         ----------
-        X, y, sample_weight, X_val, y_val, separator
+        X, y, sample_weight, X_val, y_val, separator, callbacks
             As for `fit`.
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
@@ -164,7 +171,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         pause : callable, optional
             Is asked after every epoch; True writes the checkpoint and raises `oneof.train.Paused`.
         """
-        hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause}
+        check_callbacks(callbacks)
+        hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
         return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator)
 
     def finish(self, trial: Trial) -> Self:
