@@ -7,7 +7,9 @@ import pandas as pd
 import scipy.sparse
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 import oneof
@@ -143,6 +145,23 @@ ANY_MODEL_ROWS = [
         "one fold to predict from", ValueError, lambda k: EMClassifier(folds=1).fit(k.X, k.S), "folds", ">= 2"
     ),
     refused("images for trees", ValueError, lambda k: EMClassifier().fit(k.images, k.S), "reshape(len(X), -1)"),
+    refused(
+        "a classifier that a file cannot hold",
+        ValueError,
+        lambda k: EMClassifier(GaussianNB()).fit(k.X, k.S).save(k.folder / "m"),
+        "GaussianNB",
+        "fit one of these",
+    ),
+    refused(
+        "save before fit",
+        NotFittedError,
+        lambda k: EMClassifier().save(k.folder / "m"),
+        "not fitted",
+        wording="scikit-learn's",
+    ),
+    refused(
+        "a callback that is not in a list", TypeError, lambda k: k.model().fit(k.X, k.S, callbacks=print), "[call"
+    ),
     refused("no rounds", ValueError, lambda k: EMClassifier(rounds=0).fit(k.X, k.S), "rounds", ">= 1"),
 ]
 
