@@ -81,10 +81,12 @@ def test_folds_of_sorted_rows_are_doubtful():
     with pytest.warns(UserWarning, match="training row") as caught:
         cross_val_score(oneof.CC(epochs=2, random_state=0), X, plain, cv=3)
     texts = [str(each.message) for each in caught if each.category is UserWarning]
-    assert len([text for text in texts if "of no training row" in text and "KFold(5, shuffle=True)" in text]) == 3
+    assert (
+        len([text for text in texts if "of no training row" in text and "cv=oneof.CandidateKFold(5)" in text]) == 3
+    )
     assert len([text for text in texts if "count as wrong" in text]) == 3
     # Here every class is a candidate of training rows, but the true label of none in one of the folds.
-    with pytest.warns(UserWarning, match=r"class 0 is a candidate of nearly all rows of y, .*shuffle=True"):
+    with pytest.warns(UserWarning, match=r"class 0 is a candidate of nearly all rows of y, .*CandidateKFold"):
         cross_val_score(oneof.CC(epochs=2, random_state=0), X, candidates, cv=3)
 
 

@@ -54,8 +54,8 @@ from oneof.data import annotator as annotators
 from oneof.data import generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
-from oneof.estimator import PartialLabelClassifier, Role, names_with
-from oneof.methods import METHODS
+from oneof.estimator import Role, names_with
+from oneof.methods import Classifier, classifiers
 
 __all__ = [
     "BOUNDS",
@@ -68,6 +68,7 @@ __all__ = [
     "Split",
     "data_checksum",
     "plan_fields",
+    "run_class",
 ]
 
 PROTOCOL = 1  # goes into every key; raise it when the way runs are split, trained or judged changes
@@ -173,7 +174,7 @@ class Plan:
             "seed": trial,
         }
 
-    def estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> PartialLabelClassifier:
+    def estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> Classifier:
         """Make the estimator of a run; settings for all methods reach those that have them."""
         cls = self.method_class(label)
         unnamed = baseline(cls.__name__)["settings"] if self.defaults == "baseline" else {}
@@ -200,10 +201,10 @@ class Plan:
             facts |= {"annotator": asdict(self.candidates.annotator), "annotator_version": annotators.VERSION}
         return facts
 
-    def method_class(self, label: str) -> type[PartialLabelClassifier]:
+    def method_class(self, label: str) -> type[Classifier]:
         """Return the class of a method."""
         method = self.methods[label]["method"]
-        return METHODS["cc" if method in BOUNDS else method]
+        return classifiers()["cc" if method in BOUNDS else method]
 
     def own_settings(self, label: str, dataset: str) -> dict[str, Any]:
         """Return what is set for this method or for this data set alone; of two values the last one counts."""
@@ -220,7 +221,12 @@ def data_checksum(dataset: str) -> str:
     return sha256(" ".join(sums).encode()).hexdigest()[:16]
 
 
-def plan_fields(cls: type[PartialLabelClassifier]) -> list[str]:
+def plan_fields(cls: type[Classifier]) -> list[str]:
     """Return the settings of a method that a plan may name: all fields but those that the runner sets."""
     left_out = names_with(cls, Role.NOT_IN_PLANS)
     return [f.name for f in fields(cls) if f.name not in left_out]
+
+
+def run_class(spec: Mapping[str, Any]) -> type[Classifier]:
+    """Return the class that a spec names."""
+    return {cls.__name__: cls for cls in classifiers().values()}[spec["method"]]

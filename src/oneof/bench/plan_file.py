@@ -16,7 +16,7 @@ from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
 from oneof.estimator.fields import check
 from oneof.io.words import shown
-from oneof.methods import METHODS
+from oneof.methods import classifiers
 
 __all__ = ["read_plan"]
 
@@ -107,7 +107,7 @@ def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if not isinstance(table, dict):
             raise ValueError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
         method = table.get("method", label)
-        _one_of(f"methods.{label}.method", method, [*METHODS, *BOUNDS])
+        _one_of(f"methods.{label}.method", method, [*classifiers(), *BOUNDS])
         methods[label] = {**table, "method": method}
     return methods
 
