@@ -23,8 +23,8 @@ from oneof.labels import (
     check_learnable,
     check_same_rows,
     decide,
-    encode,
     encode_for_model,
+    encode_weights,
     posterior,
     warn_of_absent,
     warn_of_unlearned,
@@ -118,7 +118,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "X.reshape(len(X), -1), or use a method with a network for images, such as IDGP"
             )
         self.n_features_in_ = x.shape[1]
-        candidates, self.classes_ = encode(y, separator=separator)
+        candidates, self.classes_ = encode_weights(y, separator=separator)
         check_same_rows(len(x), len(candidates))
         check_learnable(candidates)
         warn_of_absent(candidates, self.classes_)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oneof.io.arguments import as_floats
 from oneof.io.words import shown, warn
-from oneof.labels.encoding import encode
+from oneof.labels.encoding import encode_weights
 from oneof.labels.validation import rows_text
 
 Floats = NDArray[np.floating[Any]]
@@ -29,7 +29,8 @@ def disambiguate(
     """Say for every row which of its candidates a model of any kind finds the most likely.
 
     The probability of candidate j is ``p_j / sum_{k in S} p_k``: that of the model, given that the true label is
-    one of the candidates S. Rows whose candidates all have probability 0 are split evenly, with a warning.
+    one of the candidates S. Weights of candidates multiply p. Rows whose candidates all have probability 0 are
+    split evenly, with a warning.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def disambiguate(
     if classes is None and isinstance(columns, pd.Index) and not isinstance(columns, pd.RangeIndex):
         classes = columns.tolist()
     p = _checked(probabilities)
-    candidates, names = encode(y, classes, separator)
+    candidates, names = encode_weights(y, classes, separator)
     if p.shape != candidates.shape:
         raise ValueError(
             f"probabilities has shape {p.shape}, but y has {len(candidates)} rows and {len(names)} classes: pass "
