@@ -91,6 +91,25 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     return tables.numeric_features(data, apart)
 
 
+def read_training(
+    table: Path,
+    candidates: str,
+    separator: str | None,
+    others: Sequence[str],
+    images: str | None,
+    size: int | None,
+    progress: bool,
+) -> tuple[Any, Any]:
+    """Return the features of a table and its candidate sets, a frame of one column a class.
+
+    ``others`` are the columns that are no features besides that of the candidates.
+    """
+    apart = [candidates, *others]
+    data = read(table, apart, images, size, progress=progress)
+    sets, classes = encode(read_labels(data, candidates, separator))
+    return features(data, apart), pd.DataFrame(sets, columns=classes)
+
+
 def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
     names = getattr(model, "feature_names_in_", None)
