@@ -35,9 +35,7 @@ def compare(
     separator: Separator = None,
     methods: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES", help="Such as cc,idgp; of level ones the first is taken. See oneof methods."
-        ),
+        typer.Option(metavar="NAMES", help="Those to compare, such as cc,idgp; see oneof methods."),
     ] = None,
     cv: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     settings: Settings = None,

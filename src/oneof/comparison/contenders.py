@@ -11,17 +11,16 @@ from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.words import joined, listed, shown
 from oneof.methods import Classifier, classifiers
 
-# The cheapest first: of methods that are level the first is taken.
+# The cheapest first: of methods that are equal to the last bit the first is taken.
 DEFAULTS = ("cc", "proden", "membership", "idgp", "competition")
 WITH_VIEWS = ("plcr", "pico")  # where settings name several views
-MOST_EM_ROWS = 500  # 26 fits of a forest in every fold take minutes beyond
 _OWN = ("random_state", "verbose", "checkpoint")  # of a comparison itself, or of one fit alone
 
 Contenders = dict[str, Classifier]
 
 
 def choose_contenders(
-    methods: Any, settings: Any, rows: int, is_table: bool, weighted: bool
+    methods: Any, settings: Any, is_table: bool, weighted: bool
 ) -> tuple[Contenders, dict[str, str]]:
     """Return the models to compare by name, and why others are left out.
 
@@ -29,15 +28,13 @@ def choose_contenders(
     ----------
     methods, settings
         As `compare` takes them.
-    rows : int
-        Number of rows.
     is_table : bool
         Whether rows are those of a table.
     weighted : bool
         Whether candidates have weights.
     """
     given = _check_settings(settings)
-    models = _named(methods, given, rows, is_table)
+    models = _named(methods, given)
     _apply(models, given)
     reasons = {name: _unfit(model, is_table, weighted) for name, model in models.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
@@ -62,17 +59,13 @@ def _check_settings(settings: Any) -> dict[str, Any]:
     return dict(settings)
 
 
-def _named(methods: Any, settings: Mapping[str, Any], rows: int, is_table: bool) -> Contenders:
+def _named(methods: Any, settings: Mapping[str, Any]) -> Contenders:
     """Return the models that are meant, each a new one with its own settings."""
     if isinstance(methods, Mapping):
         return _own_models(methods)
     if methods is None:
         views = settings.get("views")
-        methods = [
-            *DEFAULTS,
-            *(WITH_VIEWS if isinstance(views, str) and "+" in views else ()),
-            *(["em"] if is_table and rows <= MOST_EM_ROWS else []),
-        ]
+        methods = [*DEFAULTS, *(WITH_VIEWS if isinstance(views, str) and "+" in views else ())]
     known: dict[str, Any] = {**classifiers()}
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
         raise TypeError(

@@ -74,8 +74,8 @@ class MethodScore:
         Means over rows; see `oneof.metrics`.
     accuracy : float or None
         Share of right predictions where every row has one label, else None.
-    chosen : float
-        Share of resamplings of the rows in which this method is the one to take.
+    stays_best : float
+        Share of resamplings of the rows in which this method has the highest mean.
     """
 
     name: str
@@ -85,7 +85,7 @@ class MethodScore:
     approximated_accuracy: float
     covering_rate: float
     accuracy: float | None
-    chosen: float
+    stays_best: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,12 @@ class MethodComparison:
     Attributes
     ----------
     scores : dict of MethodScore
-        By name, that of the highest mean set log-likelihood first.
+        By name, the best first.
     best : str
-        The method to take: of those that are not significantly behind the highest mean (the 95 % interval of the
-        difference, row by row, reaches 0) the first one in the order of ``methods``, which by default is that of
-        cost. What held-out sets cannot tell apart is not worth a dearer method.
+        The method to take: that of the highest mean set log-likelihood.
     sure : float
-        Share of 1000 resamplings of the rows (with replacement, all methods on the same rows) in which the same
-        method is taken. How far trainings depend on their seeds is not in it.
+        Share of 1000 resamplings of the rows (with replacement, all methods on the same rows) in which it stays
+        the best. How far trainings depend on their seeds is not in it.
     rows, folds : int
         How many rows there are, and into how many folds they were split.
     left_out : dict of str
@@ -118,36 +116,31 @@ class MethodComparison:
 
     @property
     def level(self) -> list[str]:
-        """The methods that are not significantly behind the highest mean, the highest first."""
-        return [name for name, score in self.scores.items() if score.behind.low <= 0]
+        """The others that are not significantly behind: the interval of their difference to the best reaches 0."""
+        others = (score for score in self.scores.values() if score.name != self.best)
+        return [score.name for score in others if score.behind.low <= 0]
 
     @property
     def advice(self) -> str:
-        """Which method to take, why, and how sure that is, in a sentence."""
+        """Which method to take, and how sure that is, in a sentence."""
         if len(self.scores) == 1:
             return f"Take {self.best}: no other method took part."
-        highest, others = next(iter(self.scores)), [name for name in self.level if name != self.best]
-        if not others:
-            why = "all others are significantly behind"
-        elif self.best == highest:
-            why = f"it is ahead, though {_listed(others)} {_are(others)} not significantly behind"
-        else:
-            why = f"it comes first among those that are not significantly behind {highest}"
-        return (
-            f"Take {self.best}: {why}; in {100 * self.sure:.0f} % of {DRAWS} resamplings of the rows it is taken."
-        )
+        stays = f"it stays the best in {100 * self.sure:.4g} % of {DRAWS} resamplings of the rows"
+        *first, last = self.level or ["the others"]
+        names, are = (", ".join(first) + " and " + last, "are") if first else (last, "is" if self.level else "are")
+        return f"Take {self.best}: {stays}; {names} {are} {'not ' * bool(self.level)}significantly behind."
 
     def table(self) -> list[list[str]]:
         """Return the table as texts, its header first."""
         plain = all(score.accuracy is not None for score in self.scores.values())
-        header = ["method", "set log-likelihood", "behind", "taken, %"]
+        header = ["method", "set log-likelihood", "behind the best", "stays best, %"]
         header += ["accuracy, %"] if plain else ["approximated accuracy, %", "covering rate, %"]
         rows = []
         for name, score in self.scores.items():
-            behind = "" if score.behind == Interval(0.0, 0.0, 0.0) else _with_half(score.behind)
+            behind = "" if name == self.best else _with_half(score.behind)
             shares = [score.accuracy] if plain else [score.approximated_accuracy, score.covering_rate]
             shown = [f"{100 * (share or 0.0):.1f}" for share in shares]
-            rows.append([name, _with_half(score.log_likelihood), behind, f"{100 * score.chosen:.1f}", *shown])
+            rows.append([name, _with_half(score.log_likelihood), behind, f"{100 * score.stays_best:.1f}", *shown])
         return [header, *rows]
 
     def notes(self) -> list[str]:
@@ -179,62 +172,40 @@ class MethodComparison:
 def judge(
     found: Mapping[str, HeldOut], weight: Floats, seed: int, folds: int, left_out: Mapping[str, str]
 ) -> MethodComparison:
-    """Rank methods by their means over rows, and choose one; ``found`` has them in the order of preference."""
+    """Rank methods by their means over rows; of equal ones the first stays first."""
     names, values = [*found], np.stack([each.log_likelihood for each in found.values()])  # (methods, n)
-    means, reach = values @ weight / weight.sum(), reaches(values, weight)
-    best, highest = names[choose(means, reach)], values[means.argmax()]
-    shares = dict(zip(names, resampled(values, weight, reach, seed), strict=True))
+    means, shares = values @ weight / weight.sum(), highest_shares(values, weight, seed)
+    order = np.argsort(-means, kind="stable")
     scores = {}
-    for k in np.argsort(-means, kind="stable"):
+    for k in order:
         each = found[names[k]]
         approximated = float(np.average(each.approximated_accuracy, weights=weight))
         scores[names[k]] = MethodScore(
             name=names[k],
             log_likelihoods=each.log_likelihood,
             log_likelihood=Interval.over(each.log_likelihood, weight),
-            behind=Interval.over(highest - each.log_likelihood, weight),
+            behind=Interval.over(values[order[0]] - each.log_likelihood, weight),
             approximated_accuracy=approximated,
             covering_rate=float(np.average(each.covering_rate, weights=weight)),
             accuracy=approximated if each.plain else None,
-            chosen=float(shares[names[k]]),
+            stays_best=float(shares[k]),
         )
-    return MethodComparison(scores, best, scores[best].chosen, len(weight), folds, dict(left_out))
+    best = names[order[0]]
+    return MethodComparison(scores, best, scores[best].stays_best, len(weight), folds, dict(left_out))
 
 
-def reaches(values: Floats, weight: Floats) -> Floats:
-    """Return half the 95 % interval of every difference of two methods (M, M), from values (M, n)."""
-    intervals = [[Interval.over(one - other, weight) for other in values] for one in values]
-    return np.array([[(each.high - each.low) / 2 for each in row] for row in intervals])
+def highest_shares(values: Floats, weight: Floats, seed: int) -> Floats:
+    """Return for each of M methods the share of draws in which its mean over rows (M, n) is the highest.
 
-
-def choose(means: Floats, reach: Floats) -> int:
-    """Return the first method whose mean is within reach of the highest."""
-    highest = int(means.argmax())
-    return int((means >= means[highest] - reach[highest]).argmax())
-
-
-def resampled(values: Floats, weight: Floats, reach: Floats, seed: int) -> Floats:
-    """Return for each of M methods the share of draws in which it is chosen.
-
-    A draw takes n rows with replacement, the same for all methods.
+    A draw takes n rows with replacement, the same for all methods; of equal methods the first has it.
     """
     rng, n = np.random.default_rng(seed), values.shape[1]
-    chosen = np.zeros(len(values))
+    highest = np.zeros(len(values))
     for _ in range(DRAWS):
         drawn = weight * np.bincount(rng.integers(n, size=n), minlength=n)
-        if drawn.sum() > 0:  # not where only rows without weight are drawn
-            chosen[choose(values @ drawn / drawn.sum(), reach)] += 1
-    shares: Floats = chosen / chosen.sum()
-    return shares
+        highest[(values @ drawn).argmax()] += 1
+    return highest / DRAWS
 
 
 def _with_half(interval: Interval) -> str:
     return f"{interval.mean:.4f} ± {(interval.high - interval.low) / 2:.4f}"
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"

@@ -55,9 +55,8 @@ def compare(
     y : candidate sets
         All that `fit` takes. Of weights pi of candidates, the sum is of ``pi_j p_j``.
     methods : list of str, or dict of models, optional
-        Names of methods, or models by any name, such as ``{"slow": oneof.IDGP(lr=0.01)}``; of methods that are
-        level the first is taken. By default cc, proden, membership, idgp and competition; plcr and pico where
-        ``settings`` name several views; em for tables of up to 500 rows.
+        Names of methods, or models by any name, such as ``{"slow": oneof.IDGP(lr=0.01)}``. By default cc, proden,
+        membership, idgp and competition; plcr and pico, too, where ``settings`` name several views.
     cv : int or splitter, default=5
         Number of folds, which `CandidateKFold` deals out, or a splitter that holds out each row once.
     settings : dict, optional
@@ -93,7 +92,7 @@ def compare(
     check_learnable(candidates)
     weight = sample_weights(sample_weight, x, torch.float64)
     weighted = candidates.dtype != bool
-    contenders, left_out = choose_contenders(methods, settings, len(x), x.ndim == 2, weighted)
+    contenders, left_out = choose_contenders(methods, settings, x.ndim == 2, weighted)
     seed = seed_of(random_state)
     folds = _folds(cv, candidates > 0, seed)
     for model in contenders.values():
@@ -142,7 +141,7 @@ def _folds(cv: Any, candidates: NDArray[np.bool_], seed: int) -> Folds:
     """Return training and held-out rows of each fold; every row is held out once."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         cv = CandidateKFold(int(cv), shuffle=True, random_state=seed)
-    if not hasattr(cv, "split"):
+    if not (hasattr(cv, "split") and hasattr(cv, "get_n_splits")):  # text, too, can be split
         raise TypeError(f"cv is {shown(cv)}, but must be a number of folds or a splitter; pass 5")
     folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(candidates, candidates)]
     held_out = np.sort(np.concatenate([test for _, test in folds]))

@@ -18,7 +18,8 @@ tbody th, td { padding: .6rem 0; border-top: 1px solid var(--rule) } thead th { 
 .strip svg { width: 100%; overflow: visible } .picture .number { width: 10rem }
 .number { text-align: right; white-space: nowrap; padding-left: 1.2rem } thead .number { white-space: normal }
 .reach { stroke: var(--hue); stroke-width: 2.5 } .taken { --hue: var(--accent) } .other { --hue: var(--soft) }
-.taken th, .taken .number { color: var(--accent) } .scroll { overflow-x: auto }
+.picture th.number { padding-right: 0 } .taken th, .taken .number { color: var(--accent) }
+.scroll { overflow-x: auto; overflow-wrap: normal }
 @media (max-width: 46rem) {
   .picture tr { display: grid; grid-template-columns: 1fr auto; align-items: end;
     border-top: 1px solid var(--rule) }
