@@ -23,8 +23,8 @@ from oneof.labels import (
     check_learnable,
     check_same_rows,
     decide,
-    encode,
     encode_for_model,
+    encode_weights,
     posterior,
     warn_of_absent,
     warn_of_unlearned,
@@ -104,7 +104,8 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array, tensor or frame of shape (n, features)
             Rows, which the classifier gets as they are.
         y : candidate sets
-            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes.
+            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes. Or
+            sets whose candidates have weights: votes (:func:`oneof.from_votes`) and `oneof.WeightedSets`.
         sample_weight : array of shape (n,), optional
             Weight of each row.
         separator : str, optional
@@ -118,7 +119,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "X.reshape(len(X), -1), or use a method with a network for images, such as IDGP"
             )
         self.n_features_in_ = x.shape[1]
-        candidates, self.classes_ = encode(y, separator=separator)
+        candidates, self.classes_ = encode_weights(y, separator=separator)
         check_same_rows(len(x), len(candidates))
         check_learnable(candidates)
         warn_of_absent(candidates, self.classes_)
@@ -183,7 +184,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save_em_model(self, target_path(path))
 
-    def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the probabilities of rows, and their candidate sets over the classes of the model."""
         probabilities = self.predict_proba(X)
         candidates = encode_for_model(y, self.classes_, separator)

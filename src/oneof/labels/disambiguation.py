@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oneof.io.arguments import as_floats
 from oneof.io.words import shown, warn
-from oneof.labels.encoding import encode
+from oneof.labels.encoding import encode_weights
 from oneof.labels.validation import rows_text
 
 Floats = NDArray[np.floating[Any]]
@@ -37,7 +37,7 @@ def disambiguate(
         Class probabilities of any model, such as ``model.predict_proba(X)``; out-of-fold ones where the model was
         fitted on the same rows.
     y : candidate sets
-        All that :func:`oneof.encode` takes.
+        All that :func:`oneof.encode` takes; weights of candidates count as factors.
     classes : sequence of str or int, optional
         The class of each column, such as ``model.classes_``. By default the column names of a frame, otherwise
         what :func:`oneof.encode` finds in ``y``.
@@ -59,7 +59,7 @@ def disambiguate(
     if classes is None and isinstance(columns, pd.Index) and not isinstance(columns, pd.RangeIndex):
         classes = columns.tolist()
     p = _checked(probabilities)
-    candidates, names = encode(y, classes, separator)
+    candidates, names = encode_weights(y, classes, separator)
     if p.shape != candidates.shape:
         raise ValueError(
             f"probabilities has shape {p.shape}, but y has {len(candidates)} rows and {len(names)} classes: pass "
