@@ -57,6 +57,8 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
             raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
+    if not isinstance(curves := content.get("curves", True), bool):
+        raise ValueError(f"curves is {shown(curves)}, but must be true or false")
     _one_of("defaults", defaults := content.get("defaults", "current"), DEFAULTS)
     base = baseline() if defaults == "baseline" else _NO_BASELINE
     trials = content.get("trials", 5)
@@ -71,6 +73,8 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         reference=content.get("reference", "idgp"),
         paper=content.get("paper"),
         heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
+        curves=curves,
+        shares=_texts("shares", content.get("shares", [])),
         defaults=defaults,
         split=_split(tables["split"], base["split"]),
         candidates=replace(
