@@ -57,8 +57,6 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
             raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
-    if not isinstance(curves := content.get("curves", True), bool):
-        raise ValueError(f"curves is {shown(curves)}, but must be true or false")
     _one_of("defaults", defaults := content.get("defaults", "current"), DEFAULTS)
     base = baseline() if defaults == "baseline" else _NO_BASELINE
     trials = content.get("trials", 5)
@@ -73,7 +71,7 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         reference=content.get("reference", "idgp"),
         paper=content.get("paper"),
         heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
-        curves=curves,
+        curves=_flag("curves", content.get("curves", True)),
         shares=_texts("shares", content.get("shares", [])),
         defaults=defaults,
         split=_split(tables["split"], base["split"]),
@@ -124,8 +122,7 @@ def _split(table: dict[str, Any], base: Mapping[str, Any]) -> Split:
         share = getattr(split, name)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
             raise ValueError(f"split.{name} is {shown(share)}, but must be a share between 0 and 0.5")
-    if not isinstance(split.fixed, bool):
-        raise ValueError(f"split.fixed is {shown(split.fixed)}, but must be true or false")
+    _flag("split.fixed", split.fixed)
     return split
 
 
@@ -174,6 +171,12 @@ def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapp
             for value in _texts(f"override.{name}", table.get(name, [])):
                 _one_of(f"override.{name}", value, known)
     return tables
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {shown(value)}, but must be true or false")
+    return value
 
 
 def _texts(name: str, value: Any) -> list[str]:
