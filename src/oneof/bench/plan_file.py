@@ -49,11 +49,6 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     datasets = _texts("datasets", content["datasets"])
     for name in datasets:
         _one_of("datasets", name, DATASETS)
-    heatmap = _texts("heatmap", content.get("heatmap", []))
-    if heatmap and (len(heatmap) != 2 or not set(heatmap) <= set(tables["grid"])):
-        raise ValueError(
-            f"heatmap is {shown(heatmap)}, but must name two axes of the grid, {list(tables['grid'])}"
-        )
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
             raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
@@ -70,7 +65,7 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         trials=trials,
         reference=content.get("reference", "idgp"),
         paper=content.get("paper"),
-        heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
+        heatmap=_heatmap(_texts("heatmap", content.get("heatmap", [])), list(tables["grid"])),
         curves=_flag("curves", content.get("curves", True)),
         shares=_texts("shares", content.get("shares", [])),
         defaults=defaults,
@@ -161,6 +156,12 @@ def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
         if not isinstance(values, list) or not values:
             raise ValueError(f"grid.{name} is {shown(values)}, but must be a list of values")
     return table
+
+
+def _heatmap(axes: list[str], grid: list[str]) -> tuple[str, str] | None:
+    if axes and (len(axes) != 2 or not set(axes) <= set(grid)):
+        raise ValueError(f"heatmap is {shown(axes)}, but must name two axes of the grid, {grid}")
+    return (axes[0], axes[1]) if axes else None
 
 
 def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapping[str, Any]]:
