@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import Votes, WeightedSets, encode, from_complementary, from_votes, vote_counts
     from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
@@ -36,6 +37,7 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "resolve",
     "vote_counts",
 ]
 
@@ -49,6 +51,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))

@@ -82,9 +82,9 @@ def judge(ballots: Ballots) -> Judgement:
 
 
 def _correlation(ballots: Ballots) -> float:
-    """Choose rho by the votes on rows with three or more of them, all annotators taken as one."""
+    """Choose rho by rows with four votes or more, all annotators taken as one; three votes hardly tell."""
     counts = ballots.single()
-    counts = counts[counts.sum(1) >= 3]
+    counts = counts[counts.sum(1) >= 4]
     if len(counts) > _SAMPLE:
         counts = counts[np.random.default_rng(0).choice(len(counts), _SAMPLE, replace=False)]
     scores = beta.logpdf(_CORRELATIONS, *_PRIOR_OF_CORRELATION)
