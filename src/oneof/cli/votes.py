@@ -141,8 +141,8 @@ def _one_row_a_task(data: "Table", columns: list[str]) -> "tuple[Table, Any, Any
     if differ.any().any():
         row, column = next(zip(*np.nonzero(differ.to_numpy()), strict=True))
         raise ValueError(
-            f"the column {differ.columns[column]!r} has different values in the rows of task {differ.index[row]!r}, "
-            "but features belong to a task; mend them, leave the column out by --drop, or pass --votes-file"
+            f"the column {differ.columns[column]!r} has different values in the rows of task "
+            f"{differ.index[row]!r}, but features belong to a task; mend them, or pass --votes-file"
         )
     first = (~task.duplicated()).to_numpy()
     part = data._replace(

@@ -77,7 +77,8 @@ def findings(inspection: Inspection, quote: Callable[[str], str] = quoted) -> li
     if inspection.full:
         full = _rows(int(inspection.sizes[-1]))
         said.append(
-            f"All {classes} labels are candidates in {full} ({percent(inspection.full)}), which say nothing."
+            f"All {classes} labels are candidates in {full} ({percent(inspection.full)})"
+            + (", which say nothing." if inspection.votes is None else ".")
         )
     if inspection.never:
         said.append(f"In no set, so that they cannot be learnt: {_some(names, inspection.never)}.")

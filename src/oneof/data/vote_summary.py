@@ -37,9 +37,8 @@ def vote_findings(votes: Votes, quote: Callable[[str], str]) -> list[str]:
     if votes.annotators is not None:
         known = votes.annotators[votes.annotators["votes"] >= _ENOUGH]
         chance = 1 / len(votes.classes)
-        spam = (
-            known[known["accuracy"] < 2 * chance].sort_values("accuracy") if len(votes.classes) > 2 else known[:0]
-        )
+        guessing = known["accuracy"] < chance + (1 - chance) / 4
+        spam = known[guessing].sort_values("accuracy")
         if len(spam):
             bad = _some([quote(one_line(str(name))) for name in spam.index])
             said.append(f"Hardly better than guessing: {bad}. Their votes count for next to nothing.")

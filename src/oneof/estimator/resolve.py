@@ -31,9 +31,9 @@ def resolve(
 
     A model knows its own rows by heart and agrees with what it was told about them. Here each row is judged by a
     model that was fitted on the other folds, and its probabilities p are weighed as they deserve: the chance of
-    candidate j is ``pi_j p_j^lambda``, up to a factor, with the weights pi of y (1 on plain sets) and the one lambda
-    that maximises ``sum_i log sum_j pi_ij softmax(lambda log p_i)_j``, the likelihood of all candidates: without true
-    labels, this is what shows whether models are too sure.
+    candidate j is ``pi_j p_j^lambda``, up to a factor, with the weights pi of y (1 on plain sets) and the one
+    lambda that maximises ``sum_i log sum_j pi_ij softmax(lambda log p_i)_j``, the likelihood of all candidates:
+    without true labels, this is what shows whether models are too sure.
 
     Parameters
     ----------
