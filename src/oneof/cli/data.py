@@ -145,23 +145,18 @@ def inspect(
 
     Of votes it says, too, whom to trust.
     """
-    from oneof.cli.model_tables import read, read_labels, truth_for
+    from oneof.cli.model_tables import labels_of, read, truth_for
     from oneof.data import tables
     from oneof.data.inspection import inspect as look
     from oneof.data.inspection_summary import lines, write_page
-    from oneof.labels import encode
 
     if html is not None:
         tables.check_target(html, [table], table=False)
     given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
     columns = [*(given.in_table if given else [candidates]), *([] if truth is None else [truth])]
     data = read(table, columns, None)
-    labels: Any
-    if given:
-        data, labels = given.read(data)
-        classes = labels.classes
-    else:
-        labels, classes = encode(read_labels(data, candidates, separator))
+    data, labels = labels_of(data, given, candidates, separator)
+    classes = labels.classes if given else labels.columns.to_numpy()
     result = look(labels, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
         typer.echo(line)

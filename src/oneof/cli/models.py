@@ -88,12 +88,10 @@ def fit(
     All columns but those of labels, --id and --drop are features; with --images the images alone are.
     """
     import numpy as np
-    import pandas as pd
 
-    from oneof.cli.model_tables import features, read, read_labels
+    from oneof.cli.model_tables import features, labels_of, read
     from oneof.data import tables
     from oneof.estimator.fields import check
-    from oneof.labels import encode
     from oneof.train.runtime import resolve_device
 
     tables.check_target(out, [table], table=False)
@@ -108,12 +106,7 @@ def fit(
     given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
     apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
     data = read(table, apart, images, size, progress=not quiet)
-    y: Any
-    if given:
-        data, y = given.read(data)
-    else:
-        sets, classes = encode(read_labels(data, candidates, separator))
-        y = pd.DataFrame(sets, columns=classes)
+    data, y = labels_of(data, given, candidates, separator)
     model.fit(features(data, apart), y)
     model.save(out)
     typer.echo(_summary(model, np.asarray(y)))

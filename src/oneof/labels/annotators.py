@@ -12,7 +12,10 @@ from scipy.stats import beta
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-_ASSUMED = 10.0  # votes that what is assumed of a row of a confusion matrix, or of an annotator, counts for
+_ASSUMED = 10.0  # votes that the assumed accuracy of an annotator counts for
+_ASSUMED_PER_CLASS = (
+    3.0  # the same, of a row of a confusion matrix, times K; on simulated votes, fewer were too sure
+)
 _ROUNDS, _CLOSE = 200, 1e-6  # of EM; it ends when no probability of a label changes by more
 _CORRELATIONS = (0.005, 0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # that are tried
 _PRIOR_OF_CORRELATION = (2.0, 12.0)  # Beta: some rows are hard for everybody, most often by about this much
@@ -196,9 +199,9 @@ def _annotators(answers: Floats, sums: _Sums) -> tuple[Floats, Floats, Floats]:
     together = sums.by_label(answers).T  # (K, K): truths, answers
     if not sums.tells_directions:
         together = (together + together.T) / 2
-    right = (np.trace(together) + 1) / (together.sum() + 2)
+    right, assumed = (np.trace(together) + 1) / (together.sum() + 2), _ASSUMED_PER_CLASS * k
     one_coin = np.where(np.eye(k, dtype=bool), right, (1 - right) / (k - 1))
-    confusion = (together + _ASSUMED * one_coin) / (together.sum(1, keepdims=True) + _ASSUMED)
+    confusion = (together + assumed * one_coin) / (together.sum(1, keepdims=True) + assumed)
     diagonal = np.diag(confusion)
 
     at_truth = sums.pair_label[:, None] == np.arange(k)  # (P, K)
@@ -213,7 +216,7 @@ def _annotators(answers: Floats, sums: _Sums) -> tuple[Floats, Floats, Floats]:
     hit = expit(logit(diagonal) + shift[:, None])  # (A, K)
     missed = (1 - hit) / (1 - diagonal)
     who = sums.pair_annotator
-    assumed = np.where(at_truth, hit[who], confusion[:, sums.pair_label].T * missed[who])
+    chances = np.where(at_truth, hit[who], confusion[:, sums.pair_label].T * missed[who])
     if sums.tells_directions:
-        assumed = (answers + _ASSUMED * assumed) / (own[who] + _ASSUMED)
-    return confusion, assumed, accuracy
+        chances = (answers + assumed * chances) / (own[who] + assumed)
+    return confusion, chances, accuracy
