@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 
 import oneof
 from oneof.data.cache import cache_folder
+from oneof.estimator.resolve import calibrated_posterior
 
 LEDGER = Path(__file__).parent / "results" / "votes.jsonl"
 PER_ROW = (2, 3, 5, 10)
@@ -121,14 +122,16 @@ def resolved(x: np.ndarray, y: np.ndarray, votes: np.ndarray, source: str, seed:
     top = counts == counts.max(1, keepdims=True)
     labels = np.where(top, np.random.default_rng(seed).random(top.shape), -1).argmax(1)
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    regression = regression_out_of_fold(x, labels, folds)
     by_regression, by_network = cleanlab_consensus(
-        votes, [regression_out_of_fold(x, labels, folds), network_out_of_fold(x, labels, folds, seed)]
+        votes, [regression, network_out_of_fold(x, labels, folds, seed)]
     )
     right = {
         "majority": top[np.arange(len(y)), y] / top.sum(1),  # of ties the mean over all ways to break them
         "dawid-skene": weighed.consensus == y,
         "cleanlab": by_regression == y,
         "cleanlab, same network": by_network == y,
+        "regression, our votes": calibrated_posterior(np.log(regression), weighed.weights).argmax(1) == y,
         "idgp": model.fit(x, weighed).transduction_ == y,
         "idgp, resolve": oneof.resolve(model, x, weighed, random_state=seed).label == y,
     }

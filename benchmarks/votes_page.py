@@ -10,9 +10,22 @@ from scipy.stats import t
 LEDGER = Path(__file__).parent / "results" / "votes.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "votes.md"
 BEGIN = "<!-- written by benchmarks/votes.py -->"
-WAYS = ("majority", "dawid-skene", "cleanlab", "cleanlab, same network", "idgp", "idgp, resolve")
-OURS = ("idgp", "idgp, resolve")
-AGAINST = ("majority", "cleanlab", "cleanlab, same network")
+WAYS = (
+    "majority",
+    "dawid-skene",
+    "cleanlab",
+    "cleanlab, same network",
+    "regression, our votes",
+    "idgp",
+    "idgp, resolve",
+)
+DIFFERENCES = (
+    ("idgp", "majority"),
+    ("idgp, resolve", "majority"),
+    ("idgp, resolve", "cleanlab"),
+    ("idgp, resolve", "cleanlab, same network"),
+    ("regression, our votes", "cleanlab"),
+)
 
 
 def read() -> dict[tuple[str, int], list[dict[str, float]]]:
@@ -36,12 +49,11 @@ def tables() -> str:
     for (source, votes), draws in found.items():
         means = [f"{fmean(draw[way] for draw in draws):.2f}" for way in WAYS]
         lines.append(_row([source, str(votes), *means, str(len(draws))]))
-    pairs = [(ours, other) for ours in OURS for other in AGAINST]
-    lines += ["", _row(["votes of", "a row", *(f"{ours} - {other}" for ours, other in pairs)])]
-    lines.append(_row(["---"] * (len(pairs) + 2)))
+    lines += ["", _row(["votes of", "a row", *(f"{ours} - {other}" for ours, other in DIFFERENCES)])]
+    lines.append(_row(["---"] * (len(DIFFERENCES) + 2)))
     for (source, votes), draws in found.items():
         cells = []
-        for ours, other in pairs:
+        for ours, other in DIFFERENCES:
             mean, low, high = interval([draw[ours] - draw[other] for draw in draws])
             cells.append(f"{mean:+.2f} ({low:+.2f} to {high:+.2f})")
         lines.append(_row([source, str(votes), *cells]))

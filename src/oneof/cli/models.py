@@ -90,13 +90,10 @@ def fit(
     import numpy as np
 
     from oneof.cli.model_tables import features, labels_of, read
-    from oneof.data import tables
     from oneof.estimator.fields import check
     from oneof.train.runtime import resolve_device
 
-    tables.check_target(out, [table], table=False)
-    if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+    _check_model_target(out, table)
     if size is not None and images is None:
         raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
     resolve_device(device)
@@ -105,12 +102,19 @@ def fit(
     check(model)
     given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
     apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
-    data = read(table, apart, images, size, progress=not quiet)
-    data, y = labels_of(data, given, candidates, separator)
+    data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
     model.fit(features(data, apart), y)
     model.save(out)
     typer.echo(_summary(model, np.asarray(y)))
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
+
+
+def _check_model_target(out: Path, table: Path) -> None:
+    from oneof.data import tables
+
+    tables.check_target(out, [table], table=False)
+    if tables.is_table(out):
+        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
 def _summary(model: "PartialLabelClassifier", sets: Any) -> str:

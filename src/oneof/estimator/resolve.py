@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
 from oneof.estimator.classifier import Disambiguation, PartialLabelClassifier
+from oneof.estimator.features import as_numpy
 from oneof.estimator.together import fit_together
 from oneof.io.words import shown
 from oneof.labels import WeightedSets, check_same_rows, encode_weights
@@ -54,8 +55,8 @@ def resolve(
     if not isinstance(model, PartialLabelClassifier):
         raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     weights, names = encode_weights(y, separator=separator)
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    check_same_rows(rows, len(weights))
+    X, rows = as_numpy(X), len(weights)
+    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= rows // 2:
         raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
     sets = WeightedSets(weights, names) if weights.dtype != bool else weights
