@@ -132,5 +132,7 @@ def test_a_score_needs_labels(folder, tmp_path):
     model = tmp_path / "m"
     succeed("fit", folder / "wide.csv", "--votes", "anna,ben,carl", "--drop", "truth", *TINY, "--out", model)
     assert "there is nothing to score by; pass --labels COLUMN" in fail("score", model, folder / "wide.csv")
+    both = ["--labels", "truth", "--votes", "anna,ben,carl"]
+    assert "so does --labels 'truth'; give one of them" in fail("score", model, folder / "wide.csv", *both)
     wrong = ["--counts", "cat,cow"]
     assert "--counts lacks the classes" in fail("score", model, folder / "counts.csv", *wrong)

@@ -9,7 +9,15 @@ import typer
 
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
 from oneof.cli.models import Candidates, Separator, TablePath
-from oneof.cli.votes import CountColumns, Denial, LongColumns, VoteColumns, VotesFile, vote_options
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels
@@ -152,7 +160,7 @@ def inspect(
 
     if html is not None:
         tables.check_target(html, [table], table=False)
-    given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     columns = [*(given.in_table if given else [candidates]), *([] if truth is None else [truth])]
     data = read(table, columns, None)
     data, labels = labels_of(data, given, candidates, separator)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneof.cli.app import app, fold, named_values, show_grid
-from oneof.cli.votes import CountColumns, Denial, LongColumns, VoteColumns, VotesFile, vote_options
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.estimator.classifier import PartialLabelClassifier
@@ -100,7 +108,7 @@ def fit(
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
     check(model)
-    given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
     data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
     model.fit(features(data, apart), y)
@@ -156,7 +164,7 @@ def score(
     from oneof.cli.model_tables import candidates_for, features_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
 
-    given = vote_options(labels, votes, long, counts, votes_file, denial, separator)
+    given = vote_options(("--labels", labels), votes, long, counts, votes_file, denial, separator)
     if given is None and labels is None:
         raise ValueError(
             "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
@@ -203,7 +211,7 @@ def disambiguate(
 
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
-    given = vote_options(candidates, votes, long, counts, votes_file, denial, separator)
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     fitted = load(model)
     apart = [*(given.in_table if given else [candidates]), *names]
     data = read_for(fitted, table, apart, images)

@@ -94,8 +94,13 @@ class VoteOptions:
         return vote_counts(counts, classes)
 
 
+def candidates_option(column: str) -> tuple[str, str | None]:
+    """Return the option of candidate sets and its column, None where it is the default."""
+    return "--candidates", None if column == "candidates" else column
+
+
 def vote_options(
-    candidates: str | None,
+    other: tuple[str, str | None],
     votes: str | None,
     long: str | None,
     counts: str | None,
@@ -103,7 +108,10 @@ def vote_options(
     denial: str | None,
     separator: str | None,
 ) -> VoteOptions | None:
-    """Return how votes are given, None where candidate sets are; refuse options that do not go together."""
+    """Return how votes are given, None where candidate sets are; refuse options that do not go together.
+
+    ``other`` is the option of candidate sets, and what was given for it.
+    """
     given = {"votes": votes, "long": long, "counts": counts}
     chosen = [(kind, text) for kind, text in given.items() if text is not None]
     if not chosen:
@@ -114,8 +122,9 @@ def vote_options(
     if len(chosen) > 1:
         raise ValueError(f"--{chosen[0][0]} and --{chosen[1][0]} are two forms of votes; give one of them")
     ((kind, text),) = chosen
-    if candidates not in (None, "candidates"):
-        raise ValueError(f"--{kind} holds the labels, and so does --candidates {candidates!r}; give one of them")
+    name, value = other
+    if value is not None:
+        raise ValueError(f"--{kind} holds the labels, and so does {name} {value!r}; give one of them")
     columns = [name.strip() for name in (text or "").split(",")]
     if "" in columns or len(set(columns)) < len(columns) or (kind == "long" and len(columns) != 3):
         example = "task,worker,label" if kind == "long" else "anna,ben,carl"

@@ -39,21 +39,18 @@ class Ballots:
     vote: Numbers  # (T,): the vote to which each named label belongs
     label: Numbers  # (T,)
 
-    def named(self, denied: bool = False) -> Floats:
-        """How often each label was named on each row (n, K), or denied."""
-        n, _, k = self.shape
-        counts = np.zeros((n, k))
-        chosen = self.denies[self.vote] == denied
-        np.add.at(counts, (self.row[self.vote[chosen]], self.label[chosen]), self.times[self.vote[chosen]])
-        return counts
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether each vote names one label and no other (V,)."""
+        single: NDArray[np.bool_] = np.bincount(self.vote, minlength=len(self.row)) == 1
+        return single & ~self.denies
 
-    def single(self) -> Floats:
-        """How often each label was named alone (n, K)."""
-        alone = (np.bincount(self.vote, minlength=len(self.row)) == 1) & ~self.denies
-        chosen = alone[self.vote]
-        counts = np.zeros((self.shape[0], self.shape[2]))
-        np.add.at(counts, (self.row[self.vote[chosen]], self.label[chosen]), self.times[self.vote[chosen]])
-        return counts
+    def named(self, of: NDArray[np.bool_] | None = None) -> Floats:
+        """How often each label was named on each row (n, K), by all votes but denials, or by some of them."""
+        n, _, k = self.shape
+        chosen = (~self.denies if of is None else of)[self.vote]
+        vote, label = self.vote[chosen], self.label[chosen]
+        return np.bincount(self.row[vote] * k + label, self.times[vote], n * k).reshape(n, k).astype(np.float64)
 
 
 class Judgement(NamedTuple):
@@ -86,7 +83,7 @@ def judge(ballots: Ballots) -> Judgement:
 
 def _correlation(ballots: Ballots) -> float:
     """Choose rho by rows with four votes or more, all annotators taken as one; three votes hardly tell."""
-    counts = ballots.single()
+    counts = ballots.named(ballots.alone)
     counts = counts[counts.sum(1) >= 4]
     if len(counts) > _SAMPLE:
         counts = counts[np.random.default_rng(0).choice(len(counts), _SAMPLE, replace=False)]
@@ -123,7 +120,7 @@ def from_counts(counts: Floats) -> Ballots:
 def _fit(ballots: Ballots, rho: float, rounds: int) -> Judgement:
     n, _, k = ballots.shape
     sums = _Sums(ballots, rho)
-    named, denied = ballots.named(), ballots.named(denied=True)
+    named, denied = ballots.named(), ballots.named(ballots.denies)
     start = named + 1 / k - denied * (denied > named)
     start = np.maximum(start, _TINY)
     posterior = start / start.sum(1, keepdims=True)
