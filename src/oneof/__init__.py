@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.em import EMClassifier
+    from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
         CandidateKFold,
@@ -66,6 +67,7 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "resolve",
     "vote_counts",
 ]
 
@@ -83,6 +85,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))

@@ -24,6 +24,7 @@ from oneof import (
     encode,
     from_complementary,
     from_votes,
+    resolve,
     theory,
     vote_counts,
 )
@@ -314,6 +315,10 @@ LABEL_ROWS = [
         "CAVL has no place for them",
         "y.candidates",
     ),
+    refused("resolve without a model", TypeError, lambda k: resolve("idgp", k.X, k.S), "'idgp'", "oneof.IDGP()"),
+    refused("resolve with one fold", ValueError, lambda k: resolve(k.model(), k.X, k.S, folds=1), "folds is 1"),
+    refused("resolve with too many folds", ValueError, lambda k: resolve(k.model(), k.X, k.S, 30), "from 2 to 20"),
+    refused("resolve with fewer sets", ValueError, lambda k: resolve(k.model(), k.X, k.S[1:]), "40 rows", "39"),
     refused("weights are negative", ValueError, lambda k: WeightedSets([[1, -1]]), "-1", "at least 0"),
     refused("weights are all zero", ValueError, lambda k: WeightedSets([[1, 1], [0, 0]]), "row 1", "drop"),
     works(

@@ -10,6 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from oneof.cli.app import fold, note
+from oneof.cli.votes import VoteOptions
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.io import tensors as tensor_file
@@ -121,6 +122,16 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
         note("hint", f"cells of {shown(column)} such as {shown(cell)} count as one label each; {fix}")
     # As sets of one: encode would warn of what the hint has said.
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
+
+
+def labels_of(
+    data: tables.Table, given: VoteOptions | None, column: str, separator: str | None
+) -> tuple[tables.Table, Any]:
+    """Return the table and what it is labelled with: votes, or candidate sets as a frame named by classes."""
+    if given is not None:
+        return given.read(data)
+    sets, classes = encode(read_labels(data, column, separator))
+    return data, pd.DataFrame(sets, columns=classes)
 
 
 def candidates_for(model: Classifier, data: tables.Table, column: str, separator: str | None) -> NDArray[Any]:

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneof.cli.app import app, fold, named_values, show_grid
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier
@@ -62,6 +71,11 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     candidates: Candidates = "candidates",
     separator: Separator = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="See oneof methods.")] = "idgp",
     estimator: Annotated[
         str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
@@ -80,15 +94,14 @@ def fit(
     size: Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Learn a model from candidate sets.
+    """Learn a model from candidate sets, or from votes of several annotators.
 
-    All columns but those of --candidates, --id and --drop are features; with --images the images alone are.
+    All columns but those of labels, --id and --drop are features; with --images the images alone are.
     """
-    import pandas as pd
+    import numpy as np
 
-    from oneof.cli.model_tables import features, read, read_labels
+    from oneof.cli.model_tables import features, labels_of, read
     from oneof.estimator.fields import check
-    from oneof.labels import encode
     from oneof.train.runtime import resolve_device
 
     _check_model_target(out, table)
@@ -98,12 +111,12 @@ def fit(
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
     check(model)
-    apart = [candidates, *(ids or []), *(drop or [])]
-    data = read(table, apart, images, size, progress=not quiet)
-    sets, classes = encode(read_labels(data, candidates, separator))
-    model.fit(features(data, apart), pd.DataFrame(sets, columns=classes))
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
+    data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
+    model.fit(features(data, apart), y)
     model.save(out)
-    typer.echo(_summary(model, sets))
+    typer.echo(_summary(model, np.asarray(y)))
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
 
 
@@ -154,19 +167,36 @@ def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, 
 def score(
     model: ModelPath,
     table: TablePath,
-    labels: Annotated[str, typer.Option(metavar="COLUMN", help="The column of true labels or candidate sets.")],
+    labels: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of true labels or candidate sets.")
+    ] = None,
     separator: Separator = None,
     images: Images = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
 ) -> None:
     """Print how good the predictions are."""
     from oneof.cli.model_tables import candidates_for, features_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
 
+    given = vote_options(("--labels", labels), votes, long, counts, votes_file, denial, separator)
+    if given is None and labels is None:
+        raise ValueError(
+            "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
+        )
     fitted = load(model)
-    data = read_for(fitted, table, [labels], images)
-    sets = candidates_for(fitted, data, labels, separator)
-    probabilities = fitted.predict_proba(features_for(fitted, data, [labels]))
-    plain = bool((sets.sum(1) == 1).all())
+    apart = given.in_table if given else [str(labels)]
+    data = read_for(fitted, table, apart, images)
+    if given:
+        data, judged = given.read(data, fitted.classes_)
+        sets = judged.weights
+    else:
+        sets = candidates_for(fitted, data, apart[0], separator)
+    probabilities = fitted.predict_proba(features_for(fitted, data, apart))
+    plain = bool(((sets > 0).sum(1) == 1).all())
     meaning = "every row has one label: this is the accuracy" if plain else "on plain labels it is the accuracy"
     typer.echo(f"approximated accuracy  {approximated_accuracy(probabilities, sets).mean():.4f}  ({meaning})")
     typer.echo(f"covering rate          {covering_rate(probabilities, sets).mean():.4f}  (predictions in the set)")
@@ -182,6 +212,11 @@ def disambiguate(
     ids: Ids = None,
     sort: Annotated[Sort | None, typer.Option(help="margin: first the rows that deserve a second look.")] = None,
     images: Images = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
 ) -> None:
     """Write the most likely candidate of every row.
 
@@ -194,12 +229,19 @@ def disambiguate(
 
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     fitted = load(model)
-    data = read_for(fitted, table, [candidates, *names], images)
-    sets = candidates_for(fitted, data, candidates, separator)
-    decision = fitted.disambiguate(features_for(fitted, data, [candidates, *names]), sets)
+    apart = [*(given.in_table if given else [candidates]), *names]
+    data = read_for(fitted, table, apart, images)
+    sets: Any
+    if given:
+        data, judged = given.read(data, fitted.classes_)
+        sets, shown = judged, [fitted.classes_[row].tolist() for row in judged.candidates]
+    else:
+        sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
+    decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = joined(keys, {"candidates": data.columns[candidates], **decision._asdict()})
+    result = joined(keys, {"candidates": shown, **decision._asdict()})
     write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 
