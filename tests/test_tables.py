@@ -349,6 +349,17 @@ def test_arrays_that_are_no_table(tmp_path, arrays, message):
         read_table(tmp_path / "t.npz", ["s"])
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("damaged", ["s", "classes", "x"])
+def test_text_of_code_points_that_no_character_has(tmp_path, order, damaged):
+    text = np.frombuffer(np.array([0x110000, 65], f"{order}u4").tobytes(), f"{order}U1")
+    arrays = {"x": np.zeros((2, 2)), "s": np.eye(2), "classes": ["p", "q"], damaged: text}
+    np.savez(tmp_path / "t.npz", **arrays)
+    message = "must hold numbers" if damaged == "x" else "has text with a code point of 0x110000, but"
+    with pytest.raises(ValueError, match=f"the array '{damaged}' of .* {message}"):
+        read_table(tmp_path / "t.npz", ["s"])
+
+
 def test_members_that_are_no_arrays(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.zeros((2, 2)))
     with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:

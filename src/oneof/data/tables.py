@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.io.arguments import check_text
 from oneof.io.files import replacing
 from oneof.io.words import listed, reason, shortened, shown
 from oneof.labels import encode
@@ -252,6 +253,7 @@ def _check_member(path: Path, name: str, array: Any) -> None:
             f"the array {shown(name)} of {shown(path)} is of type {kind}, but must hold {expected}; convert it "
             "and write it with numpy.savez"
         )
+    check_text(array, f"the array {shown(name)} of {shown(path)}")
 
 
 def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oneof.io.arguments import as_array
+from oneof.io.arguments import as_array, check_text
 
 
 def unwrap(y: Any, name: str) -> Any:
@@ -55,6 +55,8 @@ def _members(item: Any) -> Any:
     """Return the labels of one row; a single label is a set of one."""
     if isinstance(item, list | tuple | set | frozenset):
         return item
+    if isinstance(item, np.ndarray):
+        check_text(item, "a row")
     return item.tolist() if getattr(item, "ndim", 0) == 1 else (item,)
 
 
