@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from oneof.bench.record import Record, Spec, problem_of
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.execute import Job, died, execute
 from oneof.bench.running.problem import Problem, make_problem
 from oneof.pages.frame import one_line
@@ -31,7 +32,7 @@ class Task:
     device: str
     root: str | None
     checkpoints: tuple[Path | None, ...]
-    deadline: float | None
+    deadline: Deadline | None
     sets: tuple[Path | None, ...] | None = None  # files of candidate sets; None: no run has one
 
     def problems_of(self) -> list[tuple[Spec, Path | None]]:

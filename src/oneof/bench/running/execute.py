@@ -34,6 +34,7 @@ from oneof.bench.record import (
     ResultsByWay,
     Spec,
 )
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.problem import Problem
 from oneof.methods import METHODS
 from oneof.train import Paused, TrainingDiverged, Trial
@@ -54,7 +55,7 @@ class Job:
     checkpoint: Path | None
 
 
-def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Record | None]:
+def execute(jobs: Sequence[Job], device: str, deadline: Deadline | None) -> list[Record | None]:
     """Train and measure runs, alike ones at once; return their records, None for runs that the deadline paused."""
     started = time.monotonic()
     try:
@@ -65,11 +66,15 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
-        lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        text = f"{_OUT_OF_MEMORY} ({error})" if lack else traceback.format_exc()
+        text = f"{_OUT_OF_MEMORY} ({error})" if _lacks_memory(error) else traceback.format_exc()
         failed = _failed(jobs[0].spec, text, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
+
+
+def _lacks_memory(error: Exception) -> bool:
+    # torch has an error of its own for the memory of GPUs alone
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _record(job: Job, trial: Trial, device: str) -> Record | None:
@@ -108,7 +113,7 @@ def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
     }
 
 
-def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
+def prepare_trial(job: Job, device: str, deadline: Deadline | None) -> Trial:
     """Make the estimator of a run and all that its training needs, without training it."""
     spec, problem = job.spec, job.problem
     cls = METHODS[spec["method"].lower()]
@@ -124,7 +129,7 @@ def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
         metrics=problem.measure,
-        pause=None if deadline is None else lambda: time.time() >= deadline,
+        pause=None if deadline is None else deadline.has_passed,
     )
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, TypedDict, cast
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import Engine, Task
 from oneof.bench.running.problem import make_problem, needs_preparing
 from oneof.data.catalogue import DATASETS
@@ -100,7 +100,7 @@ class Runner:
     ) -> None:
         self.plan, self.path, self.engine = plan, ledger, engine
         self.device, self.root, self.show = device, root, show
-        self.deadline = None if budget is None else time.time() + budget
+        self.deadline = None if budget is None else Deadline(budget)
         self.checkpoints = checkpoint_folder(ledger)
 
     def run(self) -> PlanProgress:
@@ -131,6 +131,7 @@ class Runner:
                     for run, record in zip(group, ended.records, strict=bool(ended.records)):
                         if run.key not in done:
                             self._settle(run, record, ledger, progress, clock)
+            ledger.check_untouched()
         self._clean_up()
         return progress
 
@@ -195,7 +196,7 @@ class Runner:
             progress.failed[run.name] = reason_of(record)
 
     def _over(self) -> bool:
-        return self.deadline is not None and time.time() >= self.deadline
+        return self.deadline is not None and self.deadline.has_passed()
 
     def _show(self, progress: PlanProgress) -> None:
         self.show(progress)
