@@ -264,24 +264,42 @@ def test_a_deadline_passes_in_every_process_though_the_clock_is_set_back(monkeyp
     assert again.has_passed() == (by == 0)
 
 
+class Recorded(LocalEngine):
+    """Gives records that were made before, and leaves the checkpoints of their runs."""
+
+    def __init__(self, records):
+        super().__init__(1)
+        self.records = records
+
+    def submit(self, task):
+        self.task = task
+        for path in task.checkpoints:
+            path.touch()
+
+    def collect(self, timeout):
+        return [TaskResult(self.task, [self.records[run_key(spec)] for spec in self.task.specs])]
+
+
+def test_runs_that_are_carried_out_again_with_their_group_leave_no_checkpoints(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    path = tmp_path / "ledger.jsonl"
+    first = max(together(plan.runs()), key=len)[0]
+    with Ledger(path) as ledger:
+        ledger.append(records[first.key])
+    progress = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer)).run()
+    assert (progress.done, progress.failed) == (6, {})
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(undisturbed, soccer, tmp_path):
     plan, records = undisturbed
     path = tmp_path / "ledger.jsonl"
-
-    class Recorded(LocalEngine):
-        """Gives records that were made before."""
-
-        def submit(self, task):
-            self.task = task
-
-        def collect(self, timeout):
-            return [TaskResult(self.task, [records[run_key(spec)] for spec in self.task.specs])]
 
     def disturb(progress):
         if progress.done == 6:
             path.unlink()
 
-    runner = Runner(plan, path, Recorded(1), device="cpu", root=str(soccer), show=disturb)
+    runner = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer), show=disturb)
     with pytest.raises(OSError, match=r"the ledger '.*' was deleted or replaced by another program .* call again"):
         runner.run()
 

@@ -129,8 +129,12 @@ class Runner:
                     if not ended.records:
                         groups = [[run] for run in group] + groups
                     for run, record in zip(group, ended.records, strict=bool(ended.records)):
+                        if record is None:  # it was paused and stays open, its checkpoint in place
+                            continue
                         if run.key not in done:
                             self._settle(run, record, ledger, progress, clock)
+                        if ledger.records[run.key]["status"] == "done":
+                            self._checkpoint(run).unlink(missing_ok=True)
             ledger.check_untouched()
         self._clean_up()
         return progress
@@ -179,19 +183,14 @@ class Runner:
     def _checkpoint(self, run: Run) -> Path:
         return self.checkpoints / f"{run.key}.safetensors"
 
-    def _settle(
-        self, run: Run, record: Record | None, ledger: Ledger, progress: PlanProgress, clock: "Clock"
-    ) -> None:
-        """Write down what became of a run; one that was paused stays open, its checkpoint in place."""
-        if record is None:
-            return
+    def _settle(self, run: Run, record: Record, ledger: Ledger, progress: PlanProgress, clock: "Clock") -> None:
+        """Write down what became of a run."""
         ledger.append(record)
         if record["status"] == "done":
             progress.done += 1
             clock.add(record)
             accuracy = record["results"]["validation_accuracy"]["test_accuracy"]
             progress.last = [*progress.last, f"{run.name}: {100 * accuracy:.2f} %"][-_LAST:]
-            self._checkpoint(run).unlink(missing_ok=True)
         else:
             progress.failed[run.name] = reason_of(record)
 
