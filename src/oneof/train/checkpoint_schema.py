@@ -1,7 +1,7 @@
 """What the file of a checkpoint must hold, part by part: what does not fit is told, never taken over."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypedDict
 
 import torch
@@ -24,8 +24,9 @@ class StateFacts(TypedDict):
 
 
 class CheckpointFacts(TypedDict):
-    """What the header holds, beside its kind and version."""
+    """What the header holds, beside its kind."""
 
+    version: int
     parameters: dict[str, Any]
     data: str  # the fingerprint
     seed: int
@@ -71,6 +72,27 @@ def tensor_places(method: Method, optimizer: torch.optim.Optimizer, with_best: b
     if method.momentum:
         places |= {buffer_name(i): parameter for i, parameter in enumerate(parameters(optimizer))}
     return places
+
+
+def completed(
+    saved: dict[str, Tensor], places: Mapping[str, Tensor], tables: Collection[str]
+) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint of format 1 with what that format left out.
+
+    It had no momentum of weights that no loss had reached, where 0 is the same, and no tables of the best epoch,
+    in whose place those of the last epoch were taken.
+    """
+    momenta = {
+        name: torch.zeros(place.shape, dtype=place.dtype)
+        for name, place in places.items()
+        if name.startswith("optimizer.")
+    }
+    stand_ins = {
+        f"best.{name}": saved[f"learned.{name}"]
+        for name in tables
+        if f"best.{name}" in places and f"learned.{name}" in saved
+    }
+    return momenta | stand_ins | saved
 
 
 def buffer_name(i: int) -> str:
