@@ -392,6 +392,11 @@ def test_an_untouched_checkpoint_goes_on(paused, problem, tmp_path):
             "state.best_score is 0.1, which is not the score of epoch",
         ),
         (lambda t, f: f["state"].update(seconds=-1.0), "state.seconds is -1.0, but must be >= 0"),
+        (lambda t, f: f["state"].update(seconds=10**400), "state.seconds is .*, but must be >= 0"),
+        (
+            lambda t, f: f["state"]["history"].update(loss=[1.0, 10**400]),
+            "state.history.loss holds numbers that are n",
+        ),
         (
             lambda t, f: f["state"]["history"].update(loss=[1.0, math.nan]),
             "state.history.loss holds numbers that are n",

@@ -1,6 +1,7 @@
 """The runner: nothing is lost, nothing is done twice, and one bad run does not stop the others."""
 
 import json
+import multiprocessing
 import os
 import pickle
 import random
@@ -21,7 +22,7 @@ from oneof.bench.keys import run_key
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan_file import read_plan
 from oneof.bench.record import CRITERIA, check_record, damage_of
-from oneof.bench.running import estimate, execute
+from oneof.bench.running import engines, estimate, execute
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import LocalEngine, Task, TaskResult, execute_task
 from oneof.bench.running.problem import make_problem
@@ -262,6 +263,41 @@ def test_a_deadline_passes_in_every_process_though_the_clock_is_set_back(monkeyp
     again = pickle.loads(elsewhere)  # as Ray does when a node is lost: it has no other 4 seconds
     clocks["time"] += 4.1
     assert again.has_passed() == (by == 0)
+
+
+def test_a_problem_that_cannot_be_made_is_a_failed_run(undisturbed, soccer, tmp_path):
+    """The runner made it before; since then its files are gone."""
+    run = undisturbed[0].runs()[0]
+    (failed,) = execute_task(Task((run.spec,), "cpu", str(tmp_path), (None,), None))
+    assert failed["key"] == run.key
+    assert failed["error"].splitlines()[-1].startswith("FileNotFoundError: there is no file")
+
+
+@pytest.mark.parametrize(
+    ("error", "quiet"), [(MemoryError(), True), (KeyboardInterrupt(), True), (KeyError("bug"), False)], ids=repr
+)
+def test_a_worker_without_memory_for_a_record_ends_quietly(error, quiet, monkeypatch):
+    """Its runner tells the reason; a traceback is for bugs."""
+
+    class EndedError(Exception):
+        pass
+
+    def end(code):
+        assert code == 1
+        raise EndedError
+
+    def fail(task):
+        try:
+            raise error
+        finally:
+            raise KeyError("while it was recorded") if isinstance(error, MemoryError) else error
+
+    monkeypatch.setattr(engines.os, "_exit", end)
+    monkeypatch.setattr(engines, "execute_task", fail)
+    ours, theirs = multiprocessing.Pipe()
+    ours.send("task")
+    with pytest.raises(EndedError if quiet else KeyError):
+        engines._work(theirs, os.getppid())
 
 
 class Recorded(LocalEngine):

@@ -416,6 +416,18 @@ def test_columns_that_are_no_features(tmp_path):
         numeric_features(row_numbers)
 
 
+@pytest.mark.parametrize("columns", [["s"], []])
+def test_parquet_with_text_that_is_no_utf8(tmp_path, columns):
+    """As a feature it would be quoted in a message."""
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "s": ["first", "second"]}).to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"first", b"\xff\xferst"))
+    with pytest.raises(
+        ValueError, match=r"t.parquet' cannot be read \(the column 's' holds text that is no UTF-8\)"
+    ):
+        read_table(path, columns)
+
+
 def test_parquet_with_a_column_twice(tmp_path):
     import pyarrow
     import pyarrow.parquet

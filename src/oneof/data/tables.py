@@ -213,8 +213,21 @@ def _read_parquet(path: Path, columns: list[str]) -> Table:
             raise ValueError(f"{listed(frame.columns[frame.columns.duplicated()])} occurs more than once")
         # An index with a name may be an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
+        _check_encoding(indexed)
     _check_columns(path, columns, indexed)
     return Table(path, frame.reset_index(drop=True), indexed[columns])
+
+
+def _check_encoding(frame: Any) -> None:
+    """Refuse text that is no UTF-8, which pyarrow reads without a word and cannot turn into strings."""
+    import pyarrow  # noqa: PLC0415 - pyarrow is optional
+
+    for name, column in frame.items():
+        if isinstance(column.dtype, pd.StringDtype):
+            try:
+                pyarrow.array(column).validate(full=True)
+            except pyarrow.ArrowException:
+                raise ValueError(f"the column {shown(name)} holds text that is no UTF-8") from None
 
 
 def _read_npz(path: Path, columns: list[str]) -> Table:

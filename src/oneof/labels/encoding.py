@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from oneof.io.words import listed, shown
 from oneof.labels.names import class_names, number_labels
-from oneof.labels.reading import flatten, to_python, unwrap
+from oneof.labels.reading import flatten, is_missing, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
 from oneof.labels.validation import Encoded, ForeignLabelsError, check_encoded, rows_text
 
@@ -142,22 +142,26 @@ def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
 def _read_matrix(y: Any) -> NDArray[np.bool_]:
     """Turn a matrix of 0/1 into booleans, refusing every other value."""
     is_sparse = sparse.issparse(y)
-    values: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
+    given: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
     if is_sparse:
-        values.sum_duplicates()
-    elif values.dtype == object:
-        # pandas.NA has no truth value, so that the comparison below would fail.
-        values = np.where(pd.isna(values), np.nan, values)
+        given.sum_duplicates()
+    values = _comparable(given) if given.dtype == object else given
     ones = values == 1
     rows, columns = ((values != 0) != ones).nonzero()
     if len(rows):
-        value = values[rows[0], columns[0]]
+        value = given[rows[0], columns[0]]
         raise ValueError(
             f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )
     dense: NDArray[np.bool_] = ones.toarray() if is_sparse else ones
     return dense
+
+
+def _comparable(values: NDArray[Any]) -> Any:
+    """Replace cells whose comparison has no truth value, as of pandas.NA, arrays and frames, by NaN."""
+    odd = [is_missing(cell) or getattr(cell, "ndim", 0) > 0 for cell in values.flat]
+    return np.where(np.reshape(odd, values.shape), np.nan, values)
 
 
 def _column_names(y: Any, classes: Any) -> NDArray[Any]:

@@ -65,6 +65,11 @@ def to_python(labels: Iterable[Any]) -> list[Any]:
     return [label.item() if isinstance(label, np.generic) else label for label in labels]
 
 
+def is_blank(label: Any) -> bool:
+    """Say whether a label is missing or an empty string."""
+    return is_missing(label) or (isinstance(label, str) and label == "")
+
+
 def is_missing(label: Any) -> bool:
     """Say whether a label is None, NaN, NaT or pandas.NA."""
     return label is None or label is pd.NA or label is pd.NaT or (isinstance(label, float) and label != label)

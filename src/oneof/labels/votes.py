@@ -8,7 +8,7 @@ from scipy import sparse
 
 from oneof.io.words import shown
 from oneof.labels.names import number_labels
-from oneof.labels.reading import flatten, is_missing, unwrap
+from oneof.labels.reading import flatten, is_blank, unwrap
 from oneof.labels.validation import Encoded, check_encoded
 from oneof.labels.vote_columns import check_vote_columns
 
@@ -44,7 +44,7 @@ def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
         raise ValueError(f"min_votes is {min_votes}, but must be at least 1: pass 1 or more")
     ballots = _read_ballots(votes)
     labels, rows = flatten(ballots)
-    cast = np.array([not (is_missing(label) or label == "") for label in labels], dtype=bool)
+    cast = np.array([not is_blank(label) for label in labels], dtype=bool)
     labels = [
         int(label) if isinstance(label, float) and label.is_integer() else label
         for label, given in zip(labels, cast, strict=True)

@@ -7,6 +7,8 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
+from oneof.io.schema import is_number
+from oneof.io.words import shown
 from oneof.train.method import Method
 from oneof.train.trial_state import Setup
 
@@ -53,15 +55,15 @@ def state_misfits(state: StateFacts, epochs: int) -> Iterator[str]:
         if len(values) != epoch:
             yield f"state.history.{name[:40]} has {len(values)} numbers, but {epoch} epochs are done"
             return
-    if not all(map(math.isfinite, history.get("loss", [math.nan]))):
+    if not all(map(is_number, history.get("loss", [math.nan]))):
         yield "state.history.loss holds numbers that are not finite, or is missing"
-    if not (math.isfinite(state["seconds"]) and state["seconds"] >= 0):
-        yield f"state.seconds is {state['seconds']}, but must be >= 0"
+    if not (is_number(state["seconds"]) and state["seconds"] >= 0):
+        yield f"state.seconds is {shown(state['seconds'])}, but must be >= 0"
     scores = history.get("validation_score", [])
     if not -1 <= best < max(len(scores), 0) or (best < 0) != (not scores):
         yield f"state.best_epoch is {best}, but there are {len(scores)} validation scores"
     elif state["best_score"] != (scores[best] if scores else -math.inf):
-        yield f"state.best_score is {state['best_score']}, which is not the score of epoch {best}"
+        yield f"state.best_score is {shown(state['best_score'])}, which is not the score of epoch {best}"
 
 
 def tensor_places(method: Method, optimizer: torch.optim.Optimizer, with_best: bool) -> dict[str, Tensor]:

@@ -66,15 +66,19 @@ def execute(jobs: Sequence[Job], device: str, deadline: Deadline | None) -> list
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
-        text = f"{_OUT_OF_MEMORY} ({error})" if _lacks_memory(error) else traceback.format_exc()
-        failed = _failed(jobs[0].spec, text, device)
+        failed = failure(jobs[0].spec, error, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
 
 
-def _lacks_memory(error: Exception) -> bool:
-    # torch has an error of its own for the memory of GPUs alone
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+def lacks_memory(error: BaseException | None) -> bool:
+    """Tell whether memory was short, for this error or one that was being handled when it was raised."""
+    while error is not None:
+        # torch has an error of its own for the memory of GPUs alone
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+            return True
+        error = error.__context__
+    return False
 
 
 def _record(job: Job, trial: Trial, device: str) -> Record | None:
@@ -98,6 +102,13 @@ def _record(job: Job, trial: Trial, device: str) -> Record | None:
 def died(spec: Spec, reason: str, device: str) -> FailedRecord:
     """Return the record of a run whose process was lost."""
     return _failed(spec, f"{reason}; if it was killed, the machine was probably {_OUT_OF_MEMORY}", device)
+
+
+def failure(spec: Spec, error: Exception, device: str) -> FailedRecord:
+    """Return the record of a run that raised an error."""
+    if lacks_memory(error):
+        return _failed(spec, f"{_OUT_OF_MEMORY} ({error})", device)
+    return _failed(spec, "".join(traceback.format_exception(error)), device)
 
 
 def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
