@@ -273,8 +273,12 @@ def test_a_problem_that_cannot_be_made_is_a_failed_run(undisturbed, soccer, tmp_
     assert failed["error"].splitlines()[-1].startswith("FileNotFoundError: there is no file")
 
 
+class PanicError(BaseException):
+    """What libraries in Rust raise when they lack memory is no Exception."""
+
+
 @pytest.mark.parametrize(
-    ("error", "quiet"), [(MemoryError(), True), (KeyboardInterrupt(), True), (KeyError("bug"), False)], ids=repr
+    ("error", "quiet"), [(MemoryError(), True), (PanicError(), True), (KeyError("bug"), False)], ids=repr
 )
 def test_a_worker_without_memory_for_a_record_ends_quietly(error, quiet, monkeypatch):
     """Its runner tells the reason; a traceback is for bugs."""

@@ -14,7 +14,6 @@ import pytest
 from oneof import encode
 from oneof.data.label_cells import are_json_lists, label_sets
 from oneof.data.tables import (
-    alternatives,
     check_target,
     named_features,
     numeric_features,
@@ -474,9 +473,3 @@ def test_a_failing_write_leaves_the_old_file(tmp_path):
         write_table(pd.DataFrame({"a": [["x"], 1]}), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_alternatives():
-    assert alternatives("lrr", ["lr", "epochs"]) == "did you mean 'lr'?"
-    assert alternatives("zzz", ["lr", "epochs"]) == "there are 'lr', 'epochs'"
-    assert alternatives("zzz", [f"column{i}" for i in range(12)]).endswith("'column9', ... (12 in all)")

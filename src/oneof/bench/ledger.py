@@ -18,9 +18,7 @@ from oneof.io.words import shown
 __all__ = ["Ledger", "Records", "read"]
 
 _STATUS = ("done", "failed")
-# So much of a value is shown in a message, and so many lines.
-_SHOWN = 100
-_LINES = 3
+_LINES = 3  # that a message names
 
 # Says what is wrong with a record, None where it is whole.
 Check = Callable[[Mapping[str, Any]], str | None]
@@ -85,7 +83,7 @@ class Ledger:
         record = plain(record, "record", lambda value, _: value if math.isfinite(value) else None)
         if not _is_record(record):
             raise ValueError(
-                f"the record is {repr(record)[:_SHOWN]}, but must be a dict with a text as 'key' and 'done' or "
+                f"the record is {shown(record)}, but must be a dict with a text as 'key' and 'done' or "
                 "'failed' as 'status'"
             )
         self.check_untouched()

@@ -203,14 +203,14 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
 class Meter(Display):
     """Progress on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
 
-    def __init__(self, text: str, total: int, shown: bool = True) -> None:
-        super().__init__(text, total, shown)
+    def __init__(self, text: str, total: int, visible: bool = True) -> None:
+        super().__init__(text, total, visible)
         self._text, self._total, self._tenths = text, total, 0
 
     def show(self, done: int) -> None:
         """Show that ``done`` of the total are done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
-        elif self._shown and (tenths := 10 * done // self._total) > self._tenths:
+        elif self._visible and (tenths := 10 * done // self._total) > self._tenths:
             self._tenths = tenths
             self._say(f"{self._text}: {10 * tenths} %")

@@ -12,9 +12,8 @@ from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName
 from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch, remove_archive
 from oneof.data.formats import Bytes, read_cifar, read_idx, read_mat
-from oneof.data.tables import alternatives
 from oneof.io.arguments import as_path
-from oneof.io.words import shown
+from oneof.io.words import alternatives, shown
 
 Root = str | os.PathLike[str] | None
 Pair = tuple[PartialLabels, PartialLabels]

@@ -7,7 +7,6 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,13 +17,12 @@ from numpy.typing import NDArray
 
 from oneof.io.arguments import check_text
 from oneof.io.files import replacing
-from oneof.io.words import listed, reason, shortened, shown
+from oneof.io.words import alternatives, listed, reason, shortened, shown
 from oneof.labels import encode
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _WRITABLE = (*_DELIMITERS, ".parquet")
 _READABLE = (*_WRITABLE, ".npz")
-_LONGEST = 100  # characters of a name that are compared with others
 _JOIN = "|"  # between the labels of a list, in files that hold text only
 
 
@@ -133,13 +131,6 @@ def named_features(table: Table, names: Sequence[str]) -> Any:
             f"{shown(table.path)} lacks the columns {listed(missing)} that the model was fitted on; add them"
         )
     return _as_floats(table.rows[list(names)], table.as_written)
-
-
-def alternatives(name: str, names: Collection[str]) -> str:
-    """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
-    close = get_close_matches(name[:_LONGEST], list(names))
-    quoted = " or ".join(shown(each, 50) for each in close)
-    return f"did you mean {quoted}?" if close else f"there are {listed(names)}"
 
 
 def _kind(path: Path, kinds: tuple[str, ...]) -> str:

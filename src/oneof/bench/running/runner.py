@@ -19,7 +19,7 @@ from oneof.bench.running.engines import Engine, Task
 from oneof.bench.running.problem import make_problem, needs_preparing
 from oneof.data.catalogue import DATASETS
 from oneof.io.files import replacing
-from oneof.io.schema import misfit
+from oneof.io.schema import json_misfit
 from oneof.methods import METHODS
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
@@ -283,7 +283,7 @@ def _live_progress(file: Path) -> LiveProgress | None:
     except (ValueError, RecursionError):
         wrong: str | None = "it is no JSON"
     else:
-        wrong = misfit(content, LiveProgress)
+        wrong = json_misfit(content, LiveProgress)
     if wrong is not None:
         warnings.warn(f"{str(file)!r} is damaged ({wrong}) and is ignored; delete it", stacklevel=3)
         return None
