@@ -92,6 +92,12 @@ LABEL_ROWS = [
         "pivot",
     ),
     refused(
+        "the matrix is an array of records",
+        TypeError,
+        lambda k: encode(np.zeros((3, 2), dtype=[("a", int)])),
+        "convert the records",
+    ),
+    refused(
         "a vote is a table",
         TypeError,
         lambda k: from_votes([["cat", k.frame], ["dog", "cat"]]),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from oneof.io.arguments import as_array, check_text
+from oneof.io.words import shortened
 
 
 def unwrap(y: Any, name: str) -> Any:
@@ -32,9 +33,11 @@ def unwrap(y: Any, name: str) -> Any:
                 "sparse matrix with one row per sample: put the rows into a list"
             )
         y = as_array(y, name)
-        if y.dtype.kind in "mM":  # as a list they would be counts of nanoseconds
+        if y.dtype.kind in "mMV":  # as a list, dates would be counts of nanoseconds
+            what = "dates" if y.dtype.kind != "V" else "records"
             raise TypeError(
-                f"{name} holds {y.dtype}, but labels must be strings or integers: convert the dates first"
+                f"{name} holds {shortened(str(y.dtype), 60)}, but labels must be strings or integers: convert the "
+                f"{what} first"
             )
     shape = (len(y),) if isinstance(y, list) else y.shape
     if len(shape) not in (1, 2) or (len(shape) == 1 and sparse.issparse(y)):
