@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from oneof.io.words import listed, shown
 from oneof.labels.names import class_names, number_labels
-from oneof.labels.reading import flatten, is_missing, to_python, unwrap
+from oneof.labels.reading import flatten, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
 from oneof.labels.validation import Encoded, ForeignLabelsError, check_encoded, rows_text
 
@@ -159,9 +159,9 @@ def _read_matrix(y: Any) -> NDArray[np.bool_]:
 
 
 def _comparable(values: NDArray[Any]) -> Any:
-    """Replace cells whose comparison has no truth value, as of pandas.NA, arrays and frames, by NaN."""
-    odd = [is_missing(cell) or getattr(cell, "ndim", 0) > 0 for cell in values.flat]
-    return np.where(np.reshape(odd, values.shape), np.nan, values)
+    """Replace cells whose comparison may have no truth value, as of pandas.NA, arrays and frames, by NaN."""
+    has_length = np.frompyfunc(lambda cell: hasattr(cell, "__len__"), 1, 1)
+    return np.where(pd.isna(values) | has_length(values).astype(bool), np.nan, values)
 
 
 def _column_names(y: Any, classes: Any) -> NDArray[Any]:
