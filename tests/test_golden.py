@@ -34,6 +34,15 @@ def problem():
     return X, S, weight
 
 
+some_priors = pytest.mark.parametrize("weigh", [False, True], ids=["sets", "weights"])
+
+
+def prior(S, weigh):
+    """The factors of the candidates: 1, or weights whose largest in each row is 1."""
+    weights = S * (0.1 + np.abs(np.sin(np.arange(S.size).reshape(S.shape))))
+    return weights / weights.max(1, keepdims=True) if weigh else S
+
+
 class Layer:
     """A linear layer with stochastic gradient descent, written out."""
 
@@ -77,8 +86,9 @@ def softmax(u):
 
 
 def softmax_on(u, inside):
-    total = sum(torch.exp(u[j]) for j in range(K) if inside[j])
-    return [torch.exp(u[j]) / total if inside[j] else torch.zeros((), dtype=torch.float64) for j in range(K)]
+    """The softmax on the candidates; ``inside`` may be weights of them."""
+    odds = [inside[j] * torch.exp(u[j]) if inside[j] else torch.zeros((), dtype=torch.float64) for j in range(K)]
+    return [value / sum(odds) for value in odds]
 
 
 def constant(values):
@@ -94,35 +104,40 @@ def check_table(have, want):
     torch.testing.assert_close(have, torch.tensor(want, dtype=torch.float64), atol=1e-9, rtol=1e-9)
 
 
-def fit(method, **settings):
+def fit(method, weigh=False, **settings):
     X, S, weight = problem()
+    y = oneof.WeightedSets(prior(S, weigh)) if weigh else S
     settings = {"network": fixed_linear, "precision": "fp64", "device": "cpu", "random_state": 0} | settings
-    return method(lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, **settings).fit(X, S, sample_weight=weight)
+    return method(lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, **settings).fit(X, y, sample_weight=weight)
 
 
-def test_cc():
-    model = fit(oneof.CC, epochs=3)
+@some_priors
+def test_cc(weigh):
+    model = fit(oneof.CC, weigh, epochs=3)
     X, S, weight = problem()
+    P = prior(S, weigh)
     rows, f, history = standardise(X, weight), Layer(K), []
     for _ in range(3):
         losses = []
         for i in range(N):
             p = softmax(f(rows[i]))
-            losses.append(-torch.log(sum(p[j] for j in range(K) if S[i][j])))
+            losses.append(-torch.log(sum(P[i][j] * p[j] for j in range(K) if S[i][j])))
         history.append(descend(losses, weight, f))
     check_layer(model.network_, f)
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
 
 
-def test_proden():
-    model = fit(oneof.PRODEN, epochs=3)
+@some_priors
+def test_proden(weigh):
+    model = fit(oneof.PRODEN, weigh, epochs=3)
     X, S, weight = problem()
+    P = prior(S, weigh)
     rows, f, history = standardise(X, weight), Layer(K), []
-    w = [[S[i][j] / S[i].sum() for j in range(K)] for i in range(N)]
+    w = [[P[i][j] / P[i].sum() for j in range(K)] for i in range(N)]
     for _ in range(3):
         u = [f(row) for row in rows]
         losses = [-sum(w[i][j] * torch.log(softmax(u[i])[j]) for j in range(K)) for i in range(N)]
-        w = [[value.item() for value in softmax_on(constant(u[i]), S[i])] for i in range(N)]
+        w = [[value.item() for value in softmax_on(constant(u[i]), P[i])] for i in range(N)]
         history.append(descend(losses, weight, f))
     check_layer(model.network_, f)
     check_table(model.w_, w)
@@ -139,8 +154,8 @@ IDGP = {
 class Paper:
     """Section 3 and Algorithm 1 of the paper, one example and one label at a time."""
 
-    def __init__(self, objective, S):
-        self.objective, self.S = objective, S
+    def __init__(self, objective, S, P):
+        self.objective, self.S, self.P = objective, S, P
         self.f, self.g = Layer(K), Layer(2 * K, RATE_G, DECAY_G)
         wrong = (S.sum() - N) / (N * (K - 1))
         self.p = min(max(wrong, 0.01), 0.99)
@@ -158,11 +173,11 @@ class Paper:
         alpha, beta = ([self.concentration(v[j + k]) for j in range(K)] for k in (0, K))
         return [(alpha[j] + o[j]) / (alpha[j] + beta[j] + o[j]) for j in range(K)]
 
-    def likelihood(self, theta, z, o):  # Eq. 4
+    def likelihood(self, theta, z, o, pi):  # Eq. 4
         total = 0.0
         for j in range(K):
             if o[j]:
-                term = theta[j]
+                term = pi[j] * theta[j]
                 for k in range(K):
                     term = term * (z[k] if o[k] and k != j else 1 - z[k])
                 total = total + term
@@ -182,7 +197,9 @@ class Paper:
             return now if then is None else share * (self.concentration(then) - 1) + (1 - share) * now
 
         w = [
-            mixed(u[j], None if u_snap is None else u_snap[j], IDGP["m"]) if self.S[i][j] else IDGP["eps"]
+            self.P[i][j] * mixed(u[j], None if u_snap is None else u_snap[j], IDGP["m"])
+            if self.S[i][j]
+            else IDGP["eps"]
             for j in range(K)
         ]
         ab = [mixed(v[j], None if v_snap is None else v_snap[j], IDGP["d"]) for j in range(2 * K)]
@@ -191,15 +208,17 @@ class Paper:
         return [IDGP["prior_weight"] * value / sum(w) for value in w], A, B
 
 
+@some_priors
 @pytest.mark.parametrize("alternate", ["simultaneous", "sequential"])
 @pytest.mark.parametrize("objective", ["map", "ml", "uniform"])
-def test_idgp_as_in_the_paper(objective, alternate):
+def test_idgp_as_in_the_paper(objective, alternate, weigh):
     epochs = 5
-    model = fit(oneof.IDGP, objective=objective, alternate=alternate, epochs=epochs, **IDGP)
+    model = fit(oneof.IDGP, weigh, objective=objective, alternate=alternate, epochs=epochs, **IDGP)
     X, S, weight = problem()
-    rows, paper, history = standardise(X, weight), Paper(objective, S), []
+    P = prior(S, weigh)
+    rows, paper, history = standardise(X, weight), Paper(objective, S, P), []
     f, g = paper.f, paper.g
-    w0 = [[S[i][j] / S[i].sum() for j in range(K)] for i in range(N)]
+    w0 = [[P[i][j] / P[i].sum() for j in range(K)] for i in range(N)]
     u_snap, v_snap = [None] * N, [None] * N
     for epoch in range(epochs):
         u, v = [f(row) for row in rows], [g(row) for row in rows]
@@ -213,7 +232,7 @@ def test_idgp_as_in_the_paper(objective, alternate):
                     loss = loss - target * torch.log(z[j]) - (1 - target) * torch.log(1 - z[j])
                 losses.append(loss)
             w0 = [
-                [value.item() for value in softmax_on([t.detach() / IDGP["gamma"] for t in u[i]], S[i])]
+                [value.item() for value in softmax_on([t.detach() / IDGP["gamma"] for t in u[i]], P[i])]
                 for i in range(N)
             ]
             history.append(descend(losses, weight, *([f] if objective == "uniform" else [f, g])))
@@ -232,7 +251,7 @@ def test_idgp_as_in_the_paper(objective, alternate):
             for i in range(N):
                 theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i])
                 share = 1.0 if objective == "ml" else IDGP["likelihood_weight"]
-                values.append(share * paper.likelihood(theta, z, S[i]) + paper.prior(theta, z, *hats[i]))
+                values.append(share * paper.likelihood(theta, z, S[i], P[i]) + paper.prior(theta, z, *hats[i]))
             return values
 
         if objective == "uniform":
@@ -253,7 +272,7 @@ def test_idgp_as_in_the_paper(objective, alternate):
     # the responsibilities of Eq. 4 at the end of training
     for i in range(N):
         theta, z = paper.theta(constant(f(rows[i])), S[i]), paper.z(constant(g(rows[i])), S[i])
-        odds = [theta[j] * (1 - z[j]) / z[j] if S[i][j] else 0.0 for j in range(K)]
+        odds = [P[i][j] * theta[j] * (1 - z[j]) / z[j] if S[i][j] else 0.0 for j in range(K)]
         assert model.label_distributions_[i] == pytest.approx([float(v / sum(odds)) for v in odds], abs=1e-9)
 
 

@@ -31,9 +31,11 @@ from test_golden import (
     descend,
     fit,
     fixed_linear,
+    prior,
     problem,
     softmax,
     softmax_on,
+    some_priors,
     standardise,
 )
 
@@ -108,16 +110,18 @@ def best_candidate(values, inside):
 some_views = pytest.mark.parametrize("shifts", [[0.0], [0.2, -0.3]], ids=["one view", "two views"])
 
 
+@some_priors
 @some_views
-def test_rc(shifts, monkeypatch):
+def test_rc(shifts, weigh, monkeypatch):
     set_views(monkeypatch, shifts)
-    model = fit(oneof.RC, views="plain+jitter+jitter", epochs=4)
+    model = fit(oneof.RC, weigh, views="plain+jitter+jitter", epochs=4)
     X, S, weight = problem()
-    rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(S), []
+    P = prior(S, weigh)
+    rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(P), []
     for _ in range(4):
         losses = [sum(cross_entropy(w[i], f(shifted(rows[i], s))) for s in shifts) / len(shifts) for i in range(N)]
         history.append(descend(losses, weight, f))
-        w = [numbers(softmax_on(f(shifted(rows[i], shifts[0])), S[i])) for i in range(N)]
+        w = [numbers(softmax_on(f(shifted(rows[i], shifts[0])), P[i])) for i in range(N)]
     check_layer(model.network_, f)
     check_table(model.w_, w)
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
@@ -214,7 +218,8 @@ def log_gamma_kl(alpha):
         (0.4, "initial", [0.0], 20.0),  # alpha reaches both of its bounds
     ],
 )
-def test_valen(correct, inference_start, shifts, scale, monkeypatch):
+@some_priors
+def test_valen(correct, inference_start, shifts, scale, weigh, monkeypatch):
     epochs = 5
     monkeypatch.setattr(
         Batch, "dirichlet", lambda self, c: torch.pow(c, 1.3) / torch.pow(c, 1.3).sum(-1, keepdim=True)
@@ -229,7 +234,7 @@ def test_valen(correct, inference_start, shifts, scale, monkeypatch):
         return layer
 
     model = fit(
-        oneof.VALEN, views="plain+jitter+jitter", network=scaled_linear, epochs=epochs, correct=correct,
+        oneof.VALEN, weigh, views="plain+jitter+jitter", network=scaled_linear, epochs=epochs, correct=correct,
         inference_start=inference_start, **VALEN,
     )  # fmt: skip
 
@@ -238,12 +243,13 @@ def test_valen(correct, inference_start, shifts, scale, monkeypatch):
     neighbours, A = graph_of(rows, VALEN["neighbours"])
     net, enc = Given(first["network_"]), Given(first["network_"])
     hidden, out = Given(first["decoder_"][0]), Given(first["decoder_"][2])
-    own, drawn = uniform_on(S), None  # O and D of the text
+    P = prior(S, weigh)
+    own, drawn = uniform_on(P), None  # O and D of the text
     alphas = []
     for epoch in range(epochs):
         views = [[shifted(row, shift) for row in rows] for shift in shifts]
         u = [[net(row) for row in view] for view in views]
-        newest = [numbers(softmax_on(u[0][i], S[i])) for i in range(N)]
+        newest = [numbers(softmax_on(u[0][i], P[i])) for i in range(N)]
         if epoch < VALEN["warm_up"]:  # PRODEN
             losses = [sum(cross_entropy(own[i], each[i]) for each in u) / len(shifts) for i in range(N)]
             history.append(descend(losses, weight, net))
@@ -255,7 +261,7 @@ def test_valen(correct, inference_start, shifts, scale, monkeypatch):
                 enc.parameters = [p.detach().clone().requires_grad_() for p in net.parameters]
             # The text's warm-up has an optimiser of its own; the one of this library keeps the momentum of net.
         e = [[enc(row) for row in view] for view in views]
-        d = [flow([c + VALEN["floor"] for c in softmax_on(e[0][i], S[i])]) for i in range(N)]
+        d = [flow([c + VALEN["floor"] for c in softmax_on(e[0][i], P[i])]) for i in range(N)]
         losses = []
         for i in range(N):
             alpha = [torch.clamp(torch.exp(value / 4), 0.01, 30) for value in e[0][i]]
@@ -425,12 +431,14 @@ def test_pico_labels_are_float64_throughout():
 # --- PLCR ---------------------------------------------------------------------------------------------------
 
 
-def test_plcr(monkeypatch):
+@some_priors
+def test_plcr(weigh, monkeypatch):
     shifts, epochs, final, ramp = [0.1, 0.3, -0.4], 5, 0.6, 2
     set_views(monkeypatch, shifts)
-    model = fit(oneof.PLCR, views="plain+jitter+jitter", epochs=epochs, weight=final, ramp=ramp)
+    model = fit(oneof.PLCR, weigh, views="plain+jitter+jitter", epochs=epochs, weight=final, ramp=ramp)
     X, S, weight = problem()
-    rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(S), []
+    P = prior(S, weigh)
+    rows, f, w, history = standardise(X, weight), Layer(K), uniform_on(P), []
     for epoch in range(epochs):
         lam = min(epoch / ramp * final, final)
         losses, new = [], []
@@ -441,7 +449,7 @@ def test_plcr(monkeypatch):
             )
             L_sup = -sum(torch.log(1 - p[0][j]) for j in range(K) if not S[i][j])
             losses.append(lam * L_con + L_sup)
-            roots = [(p[0][j] * p[1][j] * p[2][j]).item() ** (1 / 3) * S[i][j] for j in range(K)]
+            roots = [(p[0][j] * p[1][j] * p[2][j]).item() ** (1 / 3) * P[i][j] for j in range(K)]
             new.append([value / sum(roots) for value in roots])
         history.append(descend(losses, weight, f))
         w = new

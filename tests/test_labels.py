@@ -732,7 +732,7 @@ def test_one_annotator_needs_no_warning(recwarn):
             r"votes names unknown labels \('z'\) in row 1",
         ),
         ([["a"], [1]], {}, ValueError, "votes mixes strings such as 'a' and numbers such as 1"),
-        ([["a"], [["b"]]], {}, TypeError, "votes holds a label of type list in row 1"),
+        ([["a"], [{"b": 1}]], {}, TypeError, "votes holds a label of type dict in row 1"),
         ([[0.5, 1]], {}, ValueError, "Unknown label type: continuous"),
         (["a", "b"], {}, TypeError, "votes holds a str in row 0, but each row must list the labels"),
         ([["a"], {"a", "b"}], {}, TypeError, "votes holds a set in row 1"),
@@ -759,23 +759,23 @@ WIDE = LONG.pivot(index="task", columns="worker", values="label")
 
 
 @pytest.mark.parametrize(
-    ("votes", "pivot"),
+    ("votes", "advice"),
     [
-        (LONG, r"votes\.pivot\(index='task', columns='worker', values='label'\)"),
-        (LONG.head(4), r"votes\.pivot\(index='task', columns='worker', values='label'\)"),
+        (LONG, r"from_votes\(votes, long=\('task', 'worker', 'label'\)\)"),
+        (LONG.head(4), r"from_votes\(votes, long=\('task', 'worker', 'label'\)\)"),
         (
             LONG.set_axis(["ImageID", "Annotator Id", "Answers"], axis=1),
-            r"votes\.pivot\(index='ImageID', columns='Annotator Id', values='Answers'\)",
+            r"from_votes\(votes, long=\('ImageID', 'Annotator Id', 'Answers'\)\)",
         ),
-        (LONG.set_axis(["x", "worker", "label"], axis=1), r"votes\.pivot\(index='x', columns='worker', values"),
-        (LONG.set_axis(["x", "y", "z"], axis=1), r"no values in common.*votes\.pivot\(index='x', columns='y', va"),
-        (LONG[["task", "label"]], r"no values in common.*votes\.pivot\(index='task', columns='worker', values='l"),
-        (LONG.to_numpy(), r"pandas\.DataFrame\(votes\)\.pivot\(index=0, columns=1, values=2\)"),
+        (LONG.set_axis(["x", "worker", "label"], axis=1), r"long=\('x', 'worker', 'label'\)"),
+        (LONG.set_axis(["x", "y", "z"], axis=1), r"no values in common.*long=\('x', 'y', 'z'\)"),
+        (LONG[["task", "label"]], r"no values in common.*long=\('task', 'worker', 'label'\)"),
+        (LONG.to_numpy(), r"from_votes\(pandas\.DataFrame\(votes\), long=\(0, 1, 2\)\)"),
     ],
     ids=range(7),
 )
-def test_a_table_with_one_row_per_vote_is_refused(votes, pivot):
-    with pytest.raises(ValueError, match=pivot) as caught:
+def test_a_table_with_one_row_per_vote_is_refused(votes, advice):
+    with pytest.raises(ValueError, match=advice) as caught:
         from_votes(votes)
     assert len(str(caught.value)) < 400
 
@@ -787,11 +787,11 @@ def test_a_table_with_one_column_per_annotator_is_read():
         encoded, [[name in set(row) for name in ("cat", "cow", "dog")] for row in WIDE.to_numpy()], CLASSES
     )
     for votes in (WIDE.to_numpy(), WIDE.set_axis([f"worker{i}" for i in range(7)], axis=1), WIDE[["w0"]].dropna()):
-        assert from_votes(votes)[1].tolist() == CLASSES
+        assert from_votes(votes).classes.tolist() == CLASSES
     lone = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["x"] * 40})
-    assert from_votes(lone)[1].tolist() == ["x", "y"]
+    assert from_votes(lone).classes.tolist() == ["x", "y"]
     each_once = pd.DataFrame({"a": range(40), "b": range(40)})
-    assert len(from_votes(each_once)[1]) == 40
+    assert len(from_votes(each_once).classes) == 40
 
 
 CLASSES = ["cat", "cow", "dog"]
@@ -820,7 +820,7 @@ def test_columns_that_cannot_be_votes_are_refused(column, error, message):
 
 def test_a_column_that_hardly_holds_votes_is_doubtful():
     numbers = pd.DataFrame({"a": np.arange(300) // 3, "b": np.arange(300) % 7, "c": np.arange(300) % 3})
-    with pytest.warns(UserWarning, match=r"hardly any value of the column 'a' of votes .* votes\.pivot\("):
+    with pytest.warns(UserWarning, match=r"hardly any value of the column 'a' of votes .* long=\("):
         from_votes(numbers)
 
 
@@ -879,7 +879,9 @@ def test_one_complementary_class_is_refused():
 
 def test_classes_without_training_rows_are_doubtful():
     candidates = np.array([[1, 0, 0, 1], [1, 0, 0, 0]], dtype=bool)
-    with pytest.warns(UserWarning, match=r"the classes 'b', 'c' are candidates of no training row.*shuffle=True"):
+    with pytest.warns(
+        UserWarning, match=r"the classes 'b', 'c' are candidates of no training row.*CandidateKFold"
+    ):
         warn_of_absent(candidates, np.array(list("abcd")))
     with pytest.warns(UserWarning, match="class 'b' is a candidate of no training row"):
         warn_of_absent(candidates[:, :2], np.array(["a", "b"]))
@@ -895,11 +897,11 @@ def test_rows_that_are_known_cause_no_warning():
 def test_rows_to_score_whose_labels_no_training_row_had_are_doubtful():
     names, distributions = np.array(["a", "b", "c"]), np.array([[1.0, 0.0, 0.0], [0.8, 0.2, 0.0]])
     rows = np.array([[True, False, True], [False, False, True]])
-    with pytest.warns(UserWarning, match=r"y has no label but 'c' in row 1, .*count as wrong.*shuffle=True"):
+    with pytest.warns(UserWarning, match=r"y has no label but 'c' in row 1, .*count as wrong.*CandidateKFold"):
         warn_of_unlearned(rows, distributions, names)
     mostly = np.array([[False, True, False]] * 19 + [[True, False, False]])
     with pytest.warns(
-        UserWarning, match=r"class 'b' is a candidate of nearly all rows of y, .*no training row.*shuf"
+        UserWarning, match=r"class 'b' is a candidate of nearly all rows of y, .*no training row.*CandidateKFold"
     ):
         warn_of_unlearned(mostly, distributions, names)
 

@@ -10,7 +10,20 @@ from oneof.cli.demo import make_problem
 from oneof.data.corrupt import uniform
 from oneof.methods import membership
 from oneof.train.batch import Epoch, make_batch
-from test_golden import K, Layer, N, check_layer, check_table, descend, fit, problem, softmax_on, standardise
+from test_golden import (
+    K,
+    Layer,
+    N,
+    check_layer,
+    check_table,
+    descend,
+    fit,
+    prior,
+    problem,
+    softmax_on,
+    some_priors,
+    standardise,
+)
 from test_golden_others import cross_entropy, numbers, set_views, shifted, sigmoid, some_views, uniform_on
 
 # --- the transcription ------------------------------------------------------------------------------------
@@ -53,27 +66,29 @@ class Judge(Layer):
 
 @some_views
 @pytest.mark.parametrize("one_in", [10, 3], ids=["nothing held out", "two rows held out"])
-def test_membership(one_in, shifts, monkeypatch):
+@some_priors
+def test_membership(one_in, shifts, weigh, monkeypatch):
     epochs, warm_up = 9, 3
     monkeypatch.setattr(membership, "_HELD_OUT", one_in)
     set_views(monkeypatch, shifts)
-    model = fit(oneof.Membership, views="plain+jitter+jitter", warm_up=warm_up, epochs=epochs)
+    model = fit(oneof.Membership, weigh, views="plain+jitter+jitter", warm_up=warm_up, epochs=epochs)
     held_out = model.held_out_[:, 0].tolist()
     assert sum(held_out) == N // one_in
     X, S, weight = problem()
-    rows, f, g, w, history = standardise(X, weight), Layer(K), Layer(K), uniform_on(S), []
+    P = prior(S, weigh)
+    rows, f, g, w, history = standardise(X, weight), Layer(K), Layer(K), uniform_on(P), []
     judge, moments, changes = Judge(), Moments(), []
     for epoch in range(epochs):
         u = [[f(shifted(row, shift)) for shift in shifts] for row in rows]
         s = [[g(shifted(row, shift)) for shift in shifts] for row in rows]
-        belief = [numbers(softmax_on(u[i][0], S[i])) for i in range(N)]
+        belief = [numbers(softmax_on(u[i][0], P[i])) for i in range(N)]
         s_mean = [[sum(each[j].item() for each in s[i]) / len(shifts) for j in range(K)] for i in range(N)]
         moments.add(weight, belief, S, s_mean)
         losses = []
         for i in range(N):
             scores = judge([value.detach() for value in u[i][0]], s_mean[i], moments)
             if held_out[i]:
-                inside = sum(torch.exp(scores[j]) for j in range(K) if S[i][j])
+                inside = sum(P[i][j] * torch.exp(scores[j]) for j in range(K) if S[i][j])
                 losses.append(-torch.log(inside / sum(torch.exp(value) for value in scores)))
             else:
                 loss = sum(cross_entropy(w[i], each) for each in u[i]) / len(shifts)
@@ -82,7 +97,7 @@ def test_membership(one_in, shifts, monkeypatch):
                         mu = sigmoid(each[j])
                         loss = loss - torch.log(mu if S[i][j] else 1 - mu) / len(shifts)
                 losses.append(loss)
-            w[i] = belief[i] if epoch < warm_up else numbers(softmax_on(scores, S[i]))
+            w[i] = belief[i] if epoch < warm_up else numbers(softmax_on(scores, P[i]))
             changes += [abs(w[i][j] - belief[i][j]) for j in range(K)]
         history.append(descend(losses, weight, f, g, *([judge] if any(held_out) else [])))
     check_layer(model.network_, f)
@@ -96,7 +111,7 @@ def test_membership(one_in, shifts, monkeypatch):
     for i in range(N):  # at the end of training, of the rows as they are
         s = numbers(g(rows[i]))
         scores = judge(f(rows[i]), s, moments)
-        assert model.label_distributions_[i] == pytest.approx(numbers(softmax_on(scores, S[i])), abs=1e-9)
+        assert model.label_distributions_[i] == pytest.approx(numbers(softmax_on(scores, P[i])), abs=1e-9)
         assert model.membership_proba(X)[i] == pytest.approx([1 / (1 + np.exp(-v)) for v in s], abs=1e-9)
 
 

@@ -13,15 +13,16 @@ Floats = NDArray[np.floating[Any]]
 def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row the probability that the prediction is right, given that the true label is a candidate.
 
-    The prediction is ``j = argmax p``; its value is ``p_j / sum_{k in S} p_k`` when j is a candidate, else 0.
-    The mean over rows equals accuracy when every set holds one label.
+    The prediction is ``j = argmax p``; its value is ``p_j / sum_{k in S} p_k`` when j is a candidate, else 0. With
+    weights pi of the candidates it is ``pi_j p_j / sum_k pi_k p_k``. The mean over rows equals accuracy when every
+    set holds one label.
 
     Parameters
     ----------
     probabilities : array of shape (..., n, K)
         Predicted class probabilities.
-    candidates : boolean array of shape (..., n, K)
-        Candidate sets, as :func:`oneof.encode` gives them.
+    candidates : array of shape (..., n, K)
+        Candidate sets, as :func:`oneof.encode` gives them; floats are weights, as `oneof.WeightedSets` has them.
 
     Returns
     -------
@@ -39,11 +40,25 @@ def approximated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> Fl
 def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row 1.0 when the prediction is a candidate, else 0.0; see `approximated_accuracy`."""
     p, inside = _check_arrays(probabilities, candidates)
-    covered: Floats = _at(np.broadcast_to(inside, p.shape), p.argmax(-1)).astype(float)
+    covered: Floats = (_at(np.broadcast_to(inside, p.shape), p.argmax(-1)) > 0).astype(float)
     return covered
 
 
-def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+def set_log_likelihood(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
+    """Return for each row the logarithm of the probability that the true label is a candidate, ``log sum_S p_k``.
+
+    Its mean judges models without true labels; with weights it is ``log sum_k s_k p_k``. What is below the
+    resolution of its type counts as that, as in scikit-learn's log_loss: forests give exact zeros. See
+    `approximated_accuracy` for the parameters.
+    """
+    p, inside = _check_arrays(probabilities, candidates)
+    mass = np.multiply(p, inside, dtype=float).sum(-1)
+    least = np.finfo(p.dtype if p.dtype.kind == "f" else float).eps
+    likelihood: Floats = np.log(np.clip(mass, least, 1.0))
+    return likelihood
+
+
+def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
     p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")
     numeric = {p.dtype.kind, inside.dtype.kind} <= set("buif")
@@ -53,7 +68,9 @@ def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floa
             "one row for each example and one column for each class: pass oneof.encode(y, model.classes_)[0] as "
             "candidates"
         )
-    return p, inside.astype(bool, copy=False)
+    if inside.dtype.kind == "f" and not (inside >= 0).all():
+        raise ValueError("candidates holds NaN or negative weights, but weights are at least 0: mend the rows")
+    return p, inside if inside.dtype.kind == "f" else inside.astype(bool, copy=False)
 
 
 def _at(values: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

@@ -7,14 +7,37 @@ import pandas as pd
 import scipy.sparse
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 import oneof
 from misuse.rows import carry_out, parametrize, refused, works
-from oneof import PartialLabels, encode, from_complementary, from_votes, theory
+from oneof import (
+    CAVL,
+    CandidateKFold,
+    EMClassifier,
+    PartialLabels,
+    WeightedSets,
+    disambiguate,
+    encode,
+    from_complementary,
+    from_votes,
+    theory,
+    vote_counts,
+)
 from oneof.data import corrupt, decode_images, describe_datasets
-from oneof.metrics import approximated_accuracy, covering_rate
+from oneof.metrics import approximated_accuracy, covering_rate, set_log_likelihood
 
 THREE = ["cat", "cow", "dog"]
+
+
+LONG = ("task", "worker", "label")
+
+
+def long_votes(**change):
+    return pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat", "cow", "cow"]} | change)
 
 
 def data_set(kit, **change):
@@ -30,6 +53,132 @@ def table(kit, text, name="labels.csv"):
 
 def together(kit, *models, **given):
     return oneof.fit_together(list(models), [{"X": kit.X, "y": kit.S} | given] * len(models))
+
+
+def probabilities(kit):
+    return kit.fitted.predict_proba(kit.X)
+
+
+def split(kit, y, **settings):
+    return list(CandidateKFold(**settings).split(kit.X, y))
+
+
+ANY_MODEL_ROWS = [
+    # --- oneof.disambiguate
+    refused(
+        "scores instead of probabilities",
+        ValueError,
+        lambda k: disambiguate(k.X[:, :3], k.S),
+        "rows 0",
+        "sum 1",
+        "softmax",
+    ),
+    refused("a column of probabilities", ValueError, lambda k: disambiguate(k.X[:, 0], k.S), "(40,)", "(n, K)"),
+    refused(
+        "logarithms of probabilities", ValueError, lambda k: disambiguate(np.log(probabilities(k)), k.S), ">= 0"
+    ),
+    refused(
+        "probabilities of other rows",
+        ValueError,
+        lambda k: disambiguate(probabilities(k)[:30], k.S),
+        "(30, 3)",
+        "40 rows",
+    ),
+    refused(
+        "probabilities of more classes than y names",
+        ValueError,
+        lambda k: disambiguate(probabilities(k), [["cat", "dog"]] * 40),
+        "2 classes",
+        "classes_",
+    ),
+    refused(
+        "classes that are not those of y",
+        ValueError,
+        lambda k: disambiguate(probabilities(k), k.sets, ["a", "b", "c"]),
+        "unknown labels ('cat'",
+    ),
+    refused("predictions as probabilities", ValueError, lambda k: disambiguate(k.names, k.S), "real numbers"),
+    # --- CandidateKFold
+    refused("one fold", ValueError, lambda k: CandidateKFold(1), "n_splits is 1", "2 or more"),
+    refused("half a fold", TypeError, lambda k: CandidateKFold(2.5), "n_splits is 2.5", "whole number"),
+    refused("a seed without shuffling", ValueError, lambda k: CandidateKFold(random_state=0), "shuffle=True"),
+    refused("folds without labels", ValueError, lambda k: split(k, None), "y", "None"),
+    refused("more folds than rows", ValueError, lambda k: split(k, k.S, n_splits=50), "n_splits is 50", "40 rows"),
+    refused("folds of other rows", ValueError, lambda k: split(k, k.S[:30]), "X has 40 rows and y has 30"),
+    # --- SCORERS
+    refused(
+        "accuracy of sets",
+        ValueError,
+        lambda k: oneof.SCORERS["accuracy"](k.fitted, k.X, k.S),
+        "several labels",
+        "approximated_accuracy",
+    ),
+    refused(
+        "a score by labels that the model does not have",
+        ValueError,
+        lambda k: oneof.SCORERS["covering_rate"](k.fitted, k.X, k.names),
+        "'cat'",
+        "numbers",
+    ),
+    refused("likelihoods of labels", ValueError, lambda k: set_log_likelihood(probabilities(k), k.y), "(n, K)"),
+    # --- EMClassifier
+    refused(
+        "a classifier without weights",
+        ValueError,
+        lambda k: EMClassifier(KNeighborsClassifier()).fit(k.X, k.S),
+        "KNeighborsClassifier()",
+        "sample_weight",
+    ),
+    refused(
+        "a class in place of a classifier",
+        ValueError,
+        lambda k: EMClassifier(LogisticRegression).fit(k.X, k.S),
+        "LogisticRegression",
+        "a classifier with predict_proba",
+    ),
+    refused("a misspelt estimator", ValueError, lambda k: EMClassifier("lightgmb").fit(k.X, k.S), "'lightgbm'"),
+    refused(
+        "a parameter that the classifier does not have",
+        ValueError,
+        lambda k: EMClassifier("logistic", parameters={"depth": 3}).fit(k.X, k.S),
+        "'depth'",
+        "get_params",
+    ),
+    refused(
+        "a parameter that the classifier does not accept",
+        ValueError,
+        lambda k: EMClassifier("extra-trees", parameters={"n_estimators": -1}).fit(k.X, k.S),
+        "ExtraTreesClassifier",
+        "n_estimators",
+    ),
+    refused(
+        "one fold to predict from", ValueError, lambda k: EMClassifier(folds=1).fit(k.X, k.S), "folds", ">= 2"
+    ),
+    refused("images for trees", ValueError, lambda k: EMClassifier().fit(k.images, k.S), "reshape(len(X), -1)"),
+    refused(
+        "a classifier that a file cannot hold",
+        ValueError,
+        lambda k: EMClassifier(GaussianNB()).fit(k.X, k.S).save(k.folder / "m"),
+        "GaussianNB",
+        "fit one of these",
+    ),
+    refused(
+        "save before fit",
+        NotFittedError,
+        lambda k: EMClassifier().save(k.folder / "m"),
+        "not fitted",
+        wording="scikit-learn's",
+    ),
+    refused(
+        "a callback that is not in a list", TypeError, lambda k: k.model().fit(k.X, k.S, callbacks=print), "[call"
+    ),
+    refused("no rounds", ValueError, lambda k: EMClassifier(rounds=0).fit(k.X, k.S), "rounds", ">= 1"),
+]
+
+
+@parametrize(ANY_MODEL_ROWS)
+def test_any_model(row, kit):
+    carry_out(row, kit)
 
 
 LABEL_ROWS = [
@@ -89,7 +238,7 @@ LABEL_ROWS = [
         ValueError,
         lambda k: from_votes(pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat"] * 3})),
         "row for each vote",
-        "pivot",
+        "long=('task', 'worker', 'label')",
     ),
     refused(
         "the matrix is an array of records",
@@ -131,9 +280,75 @@ LABEL_ROWS = [
     refused(
         "votes that classes lack", ValueError, lambda k: from_votes(k.votes, ["cat", "dog"]), "'cow'", "classes"
     ),
+    refused(
+        "long names a column that votes lack",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=("task", "annotator", "label")),
+        "'annotator'",
+        "it has 'task'",
+    ),
+    refused("long is one name", TypeError, lambda k: from_votes(long_votes(), long="label"), "three columns"),
+    refused("long for lists", TypeError, lambda k: from_votes(k.votes, long=LONG), "type list", "DataFrame"),
+    refused(
+        "a long vote of nobody",
+        ValueError,
+        lambda k: from_votes(long_votes(worker=["a", None, "b"]), long=LONG),
+        "'worker' is empty in row 1",
+    ),
+    refused(
+        "a long vote on nothing",
+        ValueError,
+        lambda k: from_votes(long_votes(task=[1, None, 2]), long=LONG),
+        "'task' is empty in row 1",
+    ),
+    refused(
+        "tasks lack one with votes",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=LONG, tasks=[1]),
+        "the tasks 2",
+        "not in tasks",
+    ),
+    refused(
+        "a task without votes",
+        ValueError,
+        lambda k: from_votes(long_votes(), long=LONG, tasks=[1, 2, 3]),
+        "row 2",
+        "drop",
+    ),
+    refused("tasks of wide votes", ValueError, lambda k: from_votes(k.votes, tasks=[1]), "pass long"),
+    refused("the denial is empty", ValueError, lambda k: from_votes(k.votes, denial=""), "denial is ''"),
+    refused(
+        "the aggregation is unknown",
+        ValueError,
+        lambda k: from_votes(k.votes, aggregate="wawa"),
+        "'wawa'",
+        "'dawid-skene'",
+    ),
+    refused("counts are shares", ValueError, lambda k: vote_counts([[0.5, 0.5]]), "0.5", "WeightedSets"),
+    refused("counts are negative", ValueError, lambda k: vote_counts([[1, -2]]), "-2", "at least 0"),
+    refused("counts are labels", ValueError, lambda k: vote_counts(k.votes), "real numbers"),
+    refused("counts have one dimension", ValueError, lambda k: vote_counts([1, 2]), "(2,)", "(n, K)"),
+    refused("counts of nothing", ValueError, lambda k: vote_counts([[1, 1], [0, 0]]), "row 1", "drop"),
+    refused(
+        "too few names for counts", ValueError, lambda k: vote_counts([[1, 1]], ["a"]), "1 names", "2 columns"
+    ),
+    refused(
+        "weights for a method without a place for them",
+        ValueError,
+        lambda k: CAVL(epochs=1).fit(k.X, WeightedSets(k.S * 1.0)),
+        "CAVL has no place for them",
+        "y.candidates",
+    ),
+    refused("weights are negative", ValueError, lambda k: WeightedSets([[1, -1]]), "-1", "at least 0"),
+    refused("weights are all zero", ValueError, lambda k: WeightedSets([[1, 1], [0, 0]]), "row 1", "drop"),
+    works(
+        "votes of one annotator",
+        lambda k: from_votes([["cat"], ["dog"]]).weights.tolist(),
+        lambda weights: weights == [[1, 0], [0, 1]],
+    ),
     works(
         "votes with gaps of NaN",
-        lambda k: from_votes(np.array([[1, np.nan], [2, 1]]))[1].tolist(),
+        lambda k: from_votes(np.array([[1, np.nan], [2, 1]])).classes.tolist(),
         lambda classes: classes == [1, 2],
     ),
 ]

@@ -8,14 +8,14 @@ from typing import Any
 
 from oneof.bench.candidate_files import CandidateFile, describe_file
 from oneof.bench.keys import baseline, plain
-from oneof.bench.plan import DEFAULTS, SUPERVISED, Candidates, Plan, Split, plan_fields
+from oneof.bench.plan import BOUNDS, DEFAULTS, Candidates, Plan, Split, plan_fields
 from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
 from oneof.estimator.fields import check
 from oneof.io.words import close_names, shown
-from oneof.methods import METHODS
+from oneof.methods import classifiers
 
 __all__ = ["read_plan"]
 
@@ -105,7 +105,7 @@ def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if not isinstance(table, dict):
             raise ValueError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
         method = table.get("method", label)
-        _one_of(f"methods.{label}.method", method, [*METHODS, SUPERVISED])
+        _one_of(f"methods.{label}.method", method, [*classifiers(), *BOUNDS])
         methods[label] = {**table, "method": method}
     return methods
 

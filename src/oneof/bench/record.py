@@ -17,6 +17,7 @@ __all__ = [
     "DoneRecord",
     "EpochResult",
     "FailedRecord",
+    "Labels",
     "Record",
     "ResultsByWay",
     "Spec",
@@ -31,6 +32,9 @@ __all__ = [
 
 Criterion = Literal["validation_accuracy", "approximated_accuracy", "covering_rate"]
 Way = Literal[Criterion, "last_epoch"]
+Labels = Literal[
+    "candidates", "true", "likelihoods"
+]  # what a run learns from; the last is P(S | x, y) of its sets
 # Curves on the validation rows by which an epoch can be chosen, and whether they need true labels.
 CRITERIA: dict[Way, bool] = {"validation_accuracy": True, "approximated_accuracy": False, "covering_rate": False}
 # Every way to choose an epoch, and the validation score by which the grid point is chosen with it.
@@ -52,7 +56,7 @@ class Spec(TypedDict):
     data: str  # the checksum of its files
     split: dict[str, Any]
     candidates: dict[str, Any] | None  # None: those of the data set
-    labels: Literal["candidates", "true"]
+    labels: Labels
     method: str  # the name of its class
     version: int
     settings: dict[str, Any]

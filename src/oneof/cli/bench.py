@@ -136,7 +136,7 @@ def _ledger(plan: Path, ledger: Path | None) -> Path:
 def worker_count(plan: "Plan", workers: int | None) -> int:
     """Return how many processes to use: together they never take more threads than there are cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(run.spec["settings"]["threads"] or cores for run in plan.runs())
+    threads = max(run.spec["settings"].get("threads", 1) or cores for run in plan.runs())
     most = max(1, cores // threads)
     if workers is None:
         return most

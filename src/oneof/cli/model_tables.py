@@ -12,20 +12,19 @@ from numpy.typing import NDArray
 from oneof.cli.app import fold, note
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
 from oneof.io.words import listed, shown
 from oneof.labels import encode
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
-from oneof.methods import load_model
+from oneof.methods import Classifier, load_model
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _NAMED = 5  # labels in a message
 
 
-def load(path: Path) -> PartialLabelClassifier:
+def load(path: Path) -> Classifier:
     """Read a fitted model; a table in its place is told from a damaged model."""
     if tables.is_table(path) and path.is_file():
         raise ValueError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
@@ -55,7 +54,7 @@ def read(
     return data._replace(rows=decode_images(paths, size, channels, progress=progress))
 
 
-def read_for(model: PartialLabelClassifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
+def read_for(model: Classifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
     if model.input_shape_ is None:
         if images is not None:
@@ -92,7 +91,7 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     return tables.numeric_features(data, apart)
 
 
-def features_for(model: PartialLabelClassifier, data: tables.Table, apart: list[str]) -> Any:
+def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
     names = getattr(model, "feature_names_in_", None)
     rows = tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
@@ -124,9 +123,7 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
 
 
-def candidates_for(
-    model: PartialLabelClassifier, data: tables.Table, column: str, separator: str | None
-) -> NDArray[Any]:
+def candidates_for(model: Classifier, data: tables.Table, column: str, separator: str | None) -> NDArray[Any]:
     """Return the candidate sets of a column as a boolean matrix over the model's classes."""
     return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
 

@@ -11,7 +11,7 @@ import typer
 from oneof.cli.app import app, fold, named_values, show_grid
 
 if TYPE_CHECKING:
-    from oneof.estimator.classifier import PartialLabelClassifier
+    from oneof.methods import Classifier
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
@@ -43,10 +43,10 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this method.")] = None,
 ) -> None:
     """List the methods, or the settings of one."""
-    from oneof.methods import METHODS
+    from oneof.methods import classifiers
 
     if name is None:
-        rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in METHODS.items()]
+        rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in classifiers().items()]
         show_grid(["method", "description"], rows)
     else:
         rows = [
@@ -63,6 +63,9 @@ def fit(
     candidates: Candidates = "candidates",
     separator: Separator = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="See oneof methods.")] = "idgp",
+    estimator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
@@ -84,19 +87,16 @@ def fit(
     import pandas as pd
 
     from oneof.cli.model_tables import features, read, read_labels
-    from oneof.data import tables
     from oneof.estimator.fields import check
     from oneof.labels import encode
     from oneof.train.runtime import resolve_device
 
-    tables.check_target(out, [table], table=False)
-    if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+    _check_model_target(out, table)
     if size is not None and images is None:
         raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
     resolve_device(device)
     cls = _method(method)
-    model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
+    model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
     check(model)
     apart = [candidates, *(ids or []), *(drop or [])]
     data = read(table, apart, images, size, progress=not quiet)
@@ -107,7 +107,30 @@ def fit(
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
 
 
-def _summary(model: "PartialLabelClassifier", sets: Any) -> str:
+def _check_model_target(out: Path, table: Path) -> None:
+    from oneof.data import tables
+
+    tables.check_target(out, [table], table=False)
+    if tables.is_table(out):
+        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+
+
+def _options(
+    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
+) -> dict[str, Any]:
+    """Return the settings that have options of their own, as far as the method has them."""
+    names = {each.name for each in fields(cls)}
+    if "estimator" not in names and estimator is not None:
+        raise ValueError(
+            f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
+        )
+    if "device" not in names and device not in ("auto", "cpu"):
+        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
+    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
+    return {name: value for name, value in given.items() if name in names and value is not None}
+
+
+def _summary(model: "Classifier", sets: Any) -> str:
     size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
     return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
@@ -196,12 +219,13 @@ def demo(
     run_demo(out, json_out, typer.echo)
 
 
-def _method(name: str) -> "type[PartialLabelClassifier]":
-    from oneof.methods import METHODS
+def _method(name: str) -> "type[Classifier]":
+    from oneof.methods import classifiers
 
-    if name.lower() not in METHODS:
-        raise ValueError(f"{name!r} is no method; choose one of {', '.join(METHODS)}")
-    return METHODS[name.lower()]
+    known = classifiers()
+    if name.lower() not in known:
+        raise ValueError(f"{name!r} is no method; choose one of {', '.join(known)}")
+    return known[name.lower()]
 
 
 def _accepted(setting: Field[Any]) -> str:
@@ -210,7 +234,7 @@ def _accepted(setting: Field[Any]) -> str:
     return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
 
 
-def _settings(cls: "type[PartialLabelClassifier]", texts: list[str]) -> dict[str, Any]:
+def _settings(cls: "type[Classifier]", texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE texts into the hyper-parameters of a method."""
     from oneof.io.words import alternatives
     from oneof.nn.networks import NETWORKS

@@ -1,11 +1,13 @@
 """What a fit refuses or warns of before it begins: settings that do not fit the method, each other or the rows."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
 
 from oneof.estimator.method_base import MethodBase
+from oneof.io.words import shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
 
@@ -41,6 +43,15 @@ def check_weights(weight: Array, dtype: torch.dtype) -> None:
         )
 
 
+def check_takes(method: MethodBase, candidates: Array) -> None:
+    """Refuse weights of candidates where a method has no probabilities for them to multiply."""
+    if candidates.dtype != bool and not method.takes_weights:
+        raise ValueError(
+            f"y has weights of its candidates, but {type(method).__name__} has no place for them; use a method "
+            "that has, such as IDGP or PRODEN, or pass y.candidates, by which all candidates are alike"
+        )
+
+
 def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):
@@ -48,6 +59,15 @@ def check_views(method: MethodBase) -> None:
             f"views is {method.views!r}, but {type(method).__name__} compares several views of each example; set "
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
+        )
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse what is no list of callables."""
+    if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
+        raise TypeError(
+            f"callbacks is {shown(callbacks)}, but must be a list of callables that take the report of an epoch; "
+            "pass [callback]"
         )
 
 

@@ -24,6 +24,7 @@ class MethodBase(CommonSettings, Learned):
 
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
+    takes_weights: ClassVar[bool] = False  # whether it multiplies probabilities of labels by weights of candidates
 
     # --- what a method may redefine -----------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ class MethodBase(CommonSettings, Learned):
         return scores
 
     def label_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
-        """Return the distribution of the correct label over the candidates (..., B, K)."""
+        """Return the distribution of the correct label over the candidates (..., B, K), a mask or weights."""
         return F.posterior(self.class_scores(x), candidates)
 
     # --- what training asks --------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """From what a user gives `fit` to a trial: rows are checked, split, scaled and put on the device."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_views, check_warm_up, check_weights
+from oneof.estimator.checks import check_pixels, check_takes, check_views, check_warm_up, check_weights
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
 from oneof.io.arguments import as_floats
 from oneof.io.tensors import is_finite
-from oneof.labels import check_learnable, check_same_rows, encode, encode_for_model, warn_of_absent
+from oneof.labels import check_learnable, check_same_rows, encode_for_model, encode_weights, warn_of_absent
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint, fingerprint
 from oneof.train.rows import Array, HostRows, Scaler
@@ -32,7 +32,7 @@ def prepare_trial(
     X_val: Any,
     y_val: Any,
     X_watched: Any,
-    hooks: Mapping[str, Callable[..., Any] | None],
+    hooks: Mapping[str, Any],
     separator: str | None = None,
 ) -> Trial:
     """Check everything, put the rows on the device and start the method."""
@@ -66,12 +66,13 @@ def prepare_trial(
             model.start(data)
         stored = _store(model, np.concatenate(watched)) if watched else None
     rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)  # type: ignore[arg-type]
+    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
-    """Return candidate sets as a boolean matrix over the classes of a model."""
+    """Return candidate sets over the classes of a model: a boolean matrix, or one of weights."""
     candidates = encode_for_model(y, model.classes_, separator)
+    check_takes(model, candidates)
     check_same_rows(rows, len(candidates))
     return candidates
 
@@ -97,7 +98,8 @@ def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None) -> 
     check_pixels(model.views, x)
     model.input_shape_ = image_shape(x)
     model.n_features_in_ = int(np.prod(x.shape[1:]))
-    candidates, model.classes_ = encode(y, separator=separator)
+    candidates, model.classes_ = encode_weights(y, separator=separator)
+    check_takes(model, candidates)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
     return x, candidates
@@ -154,7 +156,7 @@ def _put_on_device(
     stays = on_disk or is_too_large(x, device)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
-        torch.as_tensor(candidates, device=device),
+        torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
     )

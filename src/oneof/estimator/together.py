@@ -24,7 +24,7 @@ def fit_together(
         which costs a fraction of training them one after the other; all others go side by side on a GPU, and
         elsewhere one after the other.
     arguments : sequence of dict
-        For each model what `fit` takes: X, y, and optionally sample_weight, X_val, y_val, separator.
+        For each model what `fit` takes: X, y, and optionally sample_weight, X_val, y_val, separator, callbacks.
 
     Returns
     -------

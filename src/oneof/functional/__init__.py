@@ -2,11 +2,14 @@
 
 Every function reduces over the last axis (the K classes), accepts any axes before it, returns one value for
 each example and works in log space: nothing is exponentiated on its own, no probability is multiplied or
-divided. Letters are those of the IDGP paper: S the candidate set (here a boolean mask ``candidates``), o_j = 1
-when j is in S, theta the Categorical and z the Bernoulli parameters, l the class scores with theta =
-softmax(l), s the distractor logits with z = sigmoid(s), r the responsibilities.
+divided. Letters are those of the IDGP paper: S the candidate set (here ``candidates``, a boolean mask, or weights
+pi that are 0 off S: see `oneof.functional.common`), o_j = 1 when j is in S, theta the Categorical and z the
+Bernoulli parameters, l the class scores with theta = softmax(l), s the distractor logits with z = sigmoid(s), r
+the responsibilities.
 """
 
+from oneof.functional.common import indicator, members, posterior_and_entropy
+from oneof.functional.competition import guess_log_likelihood
 from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes
 from oneof.functional.frequency import midpoints
 from oneof.functional.generation import (
@@ -44,6 +47,8 @@ __all__ = [
     "dirichlet_weights",
     "distractor_logits",
     "generation_nll",
+    "guess_log_likelihood",
+    "indicator",
     "instance_contrast",
     "label_contrast",
     "label_scores",
@@ -52,10 +57,12 @@ __all__ = [
     "log_prior_weight",
     "map_nll",
     "mean",
+    "members",
     "midpoints",
     "moved_prototypes",
     "nearest_neighbours",
     "posterior",
+    "posterior_and_entropy",
     "prior_nll",
     "responsibilities",
     "soft_cross_entropy",

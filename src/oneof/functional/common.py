@@ -1,4 +1,8 @@
-"""What several formulas share: the candidates as numbers, and the softmax restricted to them."""
+"""What several formulas share: the candidates as numbers, and the softmax restricted to them.
+
+``candidates`` is a boolean mask, or weights pi >= 0, which are 0 off the candidate set: what is known of the
+labels beside x, up to a factor, such as the likelihood of votes. Here alone the two are told apart.
+"""
 
 from math import e, log2
 
@@ -8,24 +12,37 @@ from torch import Tensor
 _HUGE = 1e30  # subtracted from the scores of non-candidates
 
 
-def indicator(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """o: one where the boolean mask is true, else zero."""
-    return mask.view(torch.uint8).to(dtype)  # a CPU converts bytes seven times faster than booleans
+def members(candidates: Tensor) -> Tensor:
+    """The boolean mask of the candidates, whatever their weights."""
+    return candidates if candidates.dtype == torch.bool else candidates > 0
+
+
+def indicator(candidates: Tensor, dtype: torch.dtype) -> Tensor:
+    """o: one at the candidates, else zero."""
+    return members(candidates).view(torch.uint8).to(dtype)  # a CPU converts bytes seven times faster than booleans
 
 
 def mask_non_candidates(values: Tensor, candidates: Tensor) -> Tensor:
-    """``values`` at the candidates, about -1e30 elsewhere: finite, but zero after a softmax."""
+    """``values + log pi``, which is about -1e30 off the candidates: finite, but zero after a softmax."""
+    if candidates.dtype != torch.bool:
+        return values + _log_weights(candidates, values.dtype)
     outside = indicator(candidates, values.dtype).sub_(1)
     return values.add(outside, alpha=_HUGE)  # takes a tenth of the time of masked_fill on a CPU
 
 
 def posterior_and_log(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `posterior` and its logarithm, which is finite also where the posterior is zero."""
+    """Return `posterior` p and ``log(p / pi)``, which is finite also where p is zero; pi is 1 on plain sets."""
     log_p = mask_non_candidates(logits, candidates).log_softmax(-1)
-    return (log_p * log2(e)).exp2_(), log_p  # takes a third of the time of exp on a CPU
+    p = (log_p * log2(e)).exp2_()  # takes a third of the time of exp on a CPU
+    return p, log_p if candidates.dtype == torch.bool else log_p - _log_weights(candidates, log_p.dtype)
 
 
 def posterior_and_entropy(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `posterior` and its entropy ``-sum_j p_j log p_j``."""
+    """Return `posterior` p and ``-sum_j p_j log(p_j / pi_j)``, on plain sets its entropy."""
     p, log_p = posterior_and_log(logits, candidates)
     return p, -(p * log_p).sum(-1)
+
+
+def _log_weights(weights: Tensor, dtype: torch.dtype) -> Tensor:
+    """Log of pi, about -1e30 where pi is 0."""
+    return weights.to(dtype).log().clamp_min(-_HUGE)

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from oneof.functional.common import indicator, posterior_and_entropy, posterior_and_log
+from oneof.functional.common import (
+    indicator,
+    mask_non_candidates,
+    members,
+    posterior_and_entropy,
+    posterior_and_log,
+)
 from oneof.functional.targets import posterior
 
 # --- From network outputs to theta and z (Eq. 8 and 9) ----------------------------------------------------
@@ -42,7 +48,7 @@ def _log_concentration(v: Tensor, a: float, b: float, gamma: float, counts: Tens
     if counts is None:
         return _log_plus(v, b)
     if b == 0:
-        return torch.where(counts, _log_one_plus_exp(v), v)
+        return torch.where(members(counts), _log_one_plus_exp(v), v)
     log_c = indicator(counts, v.dtype).mul_(log1p(1 / b)).add_(log(b))  # log(b + counts)
     return _log_one_plus_exp(v - log_c).add_(log_c)
 
@@ -71,8 +77,9 @@ def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> T
     """Minus the log-likelihood of the candidate set under the generation process (Eq. 4), in O(K).
 
     ``-log sum_{j in S} theta_j prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k)`` for l =
-    ``scores`` and s = ``distractors``. Computed as in EM, with the responsibilities r as constants: value and
-    gradient are the same, but there are no second derivatives: ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j +
+    ``scores`` and s = ``distractors``; with weights of the candidates, term j counts pi_j times.
+    Computed as in EM, with the responsibilities r as constants: value and gradient are the same, but there are no
+    second derivatives: ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j +
     (1 - o_j + r_j) log(1 - z_j)] - H(r)``.
     """
     r, entropy = posterior_and_entropy(scores.detach() - distractors.detach(), candidates)  # the responsibilities
@@ -81,7 +88,7 @@ def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> T
 
 
 def responsibilities(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
-    """Posterior r that candidate j is the correct label: ``r_j ~ theta_j (1 - z_j) / z_j`` on S."""
+    """Posterior r that candidate j is the correct label: ``r_j ~ pi_j theta_j (1 - z_j) / z_j`` on S."""
     return posterior(scores - distractors, candidates)
 
 
@@ -142,13 +149,14 @@ def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
 
 
 def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0) -> Tensor:
-    """Weights lambda-hat - 1 of Eq. 10 scaled to sum to one: w on the candidates, ``eps`` elsewhere.
+    """Weights lambda-hat - 1 of Eq. 10 (times pi) scaled to sum to one: w on the candidates, ``eps`` elsewhere.
 
     Without scaling they would grow like exp(u / gamma), and the steps of confident examples with them. A row whose
     weights are all zero stays zero.
     """
     if eps > 0:
-        return torch.where(candidates, log_weights, log(eps)).softmax(-1).nan_to_num_(0.0)
+        inside = mask_non_candidates(log_weights, candidates)
+        return torch.where(members(candidates), inside, log(eps)).softmax(-1).nan_to_num_(0.0)
     return posterior(log_weights, candidates).nan_to_num_(0.0).mul_(indicator(candidates, log_weights.dtype))
 
 

@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from oneof.functional.common import posterior_and_entropy
+from oneof.functional.common import members, posterior_and_entropy
 
 
 def candidate_nll(logits: Tensor, candidates: Tensor) -> Tensor:
     """Minus the log-probability that the label is a candidate: ``-log sum_{j in S} softmax(logits)_j``.
 
-    Computed as in EM, with the posterior r on the candidates as a constant: value and gradient are the same, but
-    there are no second derivatives.
+    With weights pi of the candidates it is ``-log sum_{j in S} pi_j softmax(logits)_j``. Computed as in EM, with
+    the posterior r on the candidates as a constant: value and gradient are the same, but there are no second
+    derivatives.
     """
     r, entropy = posterior_and_entropy(logits.detach(), candidates)
     return soft_cross_entropy(logits, r) - entropy
@@ -38,17 +39,18 @@ def complementary_nll(logits: Tensor, candidates: Tensor) -> Tensor:
 
     For the most likely label, whose probability may round to one, ``log(1 - p)`` is taken from the other labels.
     """
+    inside = members(candidates)
     log_p = logits.log_softmax(-1)
-    top = torch.zeros_like(candidates).scatter(-1, logits.argmax(-1, keepdim=True), True)
+    top = torch.zeros_like(inside).scatter(-1, logits.argmax(-1, keepdim=True), True)
     others = logits.masked_fill(top, -inf).logsumexp(-1, keepdim=True)
     log_not_top = others - logits.logsumexp(-1, keepdim=True)
     log_not = torch.where(top, log_not_top, torch.log1p(-log_p.masked_fill(top, -1.0).exp()))
-    return -log_not.masked_fill(candidates, 0.0).sum(-1)
+    return -log_not.masked_fill(inside, 0.0).sum(-1)
 
 
 def leveraged_sigmoid(logits: Tensor, candidates: Tensor, weights: Tensor, beta0: float, beta: float) -> Tensor:
     """LWS: ``beta0 sum_{j in S} w_j sigmoid(-logits_j) + beta sum_{j not in S} w_j sigmoid(logits_j)``."""
-    pushed = torch.where(candidates, beta0 * (-logits).sigmoid(), beta * logits.sigmoid())
+    pushed = torch.where(members(candidates), beta0 * (-logits).sigmoid(), beta * logits.sigmoid())
     return (weights * pushed).sum(-1)
 
 

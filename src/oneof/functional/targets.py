@@ -7,13 +7,14 @@ from oneof.functional.common import indicator, mask_non_candidates
 
 
 def uniform(candidates: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """The distribution ``1/|S|`` on the candidates, zero elsewhere."""
-    mass = indicator(candidates, dtype or torch.get_default_dtype())
+    """The distribution ``1/|S|`` on the candidates, zero elsewhere; of weights pi, ``pi_j / sum_k pi_k``."""
+    dtype = dtype or torch.get_default_dtype()
+    mass = indicator(candidates, dtype) if candidates.dtype == torch.bool else candidates.to(dtype)
     return mass / mass.sum(-1, keepdim=True)
 
 
 def posterior(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Softmax restricted to the candidates: a distribution on S, exactly zero elsewhere."""
+    """``p_j ~ pi_j softmax(logits)_j``: the softmax restricted to the candidates, exactly zero elsewhere."""
     return mask_non_candidates(logits, candidates).softmax(-1)
 
 

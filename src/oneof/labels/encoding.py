@@ -13,6 +13,7 @@ from oneof.labels.names import class_names, number_labels
 from oneof.labels.reading import flatten, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
 from oneof.labels.validation import Encoded, ForeignLabelsError, check_encoded, rows_text
+from oneof.labels.weighted import WeightedSets
 
 
 def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
@@ -23,7 +24,8 @@ def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded
     y : array-like, DataFrame or sparse matrix with one row per sample
         A 2-d array, tensor, DataFrame or sparse matrix holds 0/1, one column per class. A list, tuple,
         Series or 1-d object array of lists, tuples, sets or 1-d arrays holds class names, even if they
-        look like 0/1. A 1-d array or list of scalars holds one label per row.
+        look like 0/1. A 1-d array or list of scalars holds one label per row. Of sets with weights, such as
+        :func:`oneof.from_votes` returns, the sets.
     classes : sequence of str or int, optional
         All classes, in the order of the columns. By default the column names of a DataFrame,
         ``arange(K)`` for any other matrix, and the sorted labels of `y` otherwise.
@@ -56,10 +58,16 @@ def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded
     )
 
 
-def encode_for_model(y: Any, classes: NDArray[Any], separator: str | None = None) -> NDArray[np.bool_]:
-    """Return candidate sets over the classes of a fitted model; an error says how model and labels agree."""
+def encode_weights(y: Any, classes: Any = None, separator: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what `encode` does; of sets with weights, these in place of booleans."""
+    candidates, names = encode(y, classes, separator)
+    return (y.weights if isinstance(y, WeightedSets) else candidates), names
+
+
+def encode_for_model(y: Any, classes: NDArray[Any], separator: str | None = None) -> NDArray[Any]:
+    """Return what `encode_weights` does over the classes of a model; an error says how model and labels agree."""
     try:
-        return encode(y, classes, separator)[0]
+        return encode_weights(y, classes, separator)[0]
     except ForeignLabelsError as error:
         text = str(error) if error.also_for_model else f"{error.found}. {_agreement(y, classes)}"
         raise ValueError(text) from None
@@ -123,6 +131,8 @@ def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
         raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
         raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
+    if isinstance(y, WeightedSets):
+        y = pd.DataFrame(y.candidates, columns=y.classes)
     y = unwrap(y, "y")
     if isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
         y = column_or_1d(np.asarray(y), warn=True).tolist()

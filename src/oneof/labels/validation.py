@@ -9,7 +9,7 @@ from oneof.io.words import listed, warn
 
 Encoded = tuple[NDArray[np.bool_], NDArray[Any]]
 _ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that tells that they are of one class
-_SHUFFLE = "shuffle them first, or pass a splitter that does: cv=KFold(5, shuffle=True)"
+_BALANCE = "pass a splitter that keeps labels in balance: cv=oneof.CandidateKFold(5)"
 
 
 class ForeignLabelsError(ValueError):
@@ -23,16 +23,16 @@ class ForeignLabelsError(ValueError):
         self.found, self.also_for_model = found, also_for_model
 
 
-def check_learnable(candidates: NDArray[np.bool_]) -> None:
-    """Refuse candidate sets that all hold every class: nothing can be learned from them."""
-    if candidates.all():
+def check_learnable(candidates: NDArray[Any]) -> None:
+    """Refuse candidate sets that all hold every class, with equal weights: nothing can be learned from them."""
+    if (candidates == 1).all():
         raise ValueError(
             f"every candidate set holds all {candidates.shape[1]} classes, so there is nothing to learn: "
             "rule out at least one class in some rows"
         )
 
 
-def warn_of_absent(candidates: NDArray[np.bool_], names: NDArray[Any]) -> None:
+def warn_of_absent(candidates: NDArray[Any], names: NDArray[Any]) -> None:
     """Warn of classes that are a candidate of no training row, as in a fold of rows that are sorted by class."""
     absent = names[~candidates.any(axis=0)]
     if absent.size:
@@ -43,7 +43,7 @@ def warn_of_absent(candidates: NDArray[np.bool_], names: NDArray[Any]) -> None:
         )
         warn(
             f"{found} of no training row, but only what has rows is learned: add rows or drop the column. Where "
-            f"rows sorted by class are split, {_SHUFFLE}"
+            f"rows sorted by class are split, {_BALANCE}"
         )
 
 
@@ -56,13 +56,13 @@ def warn_of_unlearned(candidates: NDArray[np.bool_], distributions: NDArray[Any]
     if rows.size:
         absent = listed(names[candidates[rows].any(axis=0)])
         found = f"y has no label but {absent} in {rows_text(rows)}, and no training row had it, so that these rows"
-        warn(f"{found} count as wrong. Where rows sorted by class are split, {_SHUFFLE}")
+        warn(f"{found} count as wrong. Where rows sorted by class are split, {_BALANCE}")
     elif len(candidates) >= _ENOUGH_ROWS and (nearly_all & ~chosen).any():
         absent = listed(names[nearly_all & ~chosen])
         found = (
             f"class {absent} is a candidate of nearly all rows of y, but the most likely label of no training row"
         )
-        warn(f"{found}. Where rows sorted by class are split, {_SHUFFLE}")
+        warn(f"{found}. Where rows sorted by class are split, {_BALANCE}")
 
 
 def check_same_rows(x_rows: int, y_rows: int) -> None:

@@ -34,7 +34,7 @@ def check_vote_columns(votes: Any) -> None:
         raise ValueError(
             f"the columns {listed(names)} of votes have no values in common, but each must hold the labels of one "
             "annotator: if every row holds one vote, "
-            + _pivot(given, *(names if len(names) == 3 else ("task", "worker", "label")))
+            + _long(given, *(names if len(names) == 3 else ("task", "worker", "label")))
         )
     for k, name in zip(apart, names, strict=True):
         if filled[k].is_unique:
@@ -45,7 +45,7 @@ def check_vote_columns(votes: Any) -> None:
         warn(
             f"hardly any value of the column {shown(name)} of votes occurs in another column, but annotators give "
             "the same labels: drop the column if it holds none, or if every row holds one vote, "
-            + _pivot(given, "task", "worker", "label")
+            + _long(given, "task", "worker", "label")
         )
 
 
@@ -62,14 +62,12 @@ def _check_names(table: Any) -> None:
         task = kinds.get("task", rest[0] if rest else "task")
         raise ValueError(
             f"votes has a row for each vote, with the columns {listed(table.columns)}, but must have a row for "
-            "each sample and a column for each annotator: "
-            + _pivot("votes", task, kinds["worker"], kinds["label"])
+            "each sample and a column for each annotator: " + _long("votes", task, kinds["worker"], kinds["label"])
         )
 
 
-def _pivot(given: str, task: Any, worker: Any, label: Any) -> str:
-    names = f"index={shown(task, 40)}, columns={shown(worker, 40)}, values={shown(label, 40)}"
-    return f"pass {given}.pivot({names})"
+def _long(given: str, task: Any, worker: Any, label: Any) -> str:
+    return f"pass from_votes({given}, long=({shown(task, 40)}, {shown(worker, 40)}, {shown(label, 40)}))"
 
 
 def _check_kind(name: Any, column: Any, given: str) -> None:

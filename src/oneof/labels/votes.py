@@ -1,80 +1,255 @@
-"""Candidate sets from the labels that several annotators gave."""
+"""Candidate sets from the labels that several annotators gave, with what the votes say of each label."""
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 
 from oneof.io.words import shown
-from oneof.labels.names import number_labels
-from oneof.labels.reading import flatten, is_blank, unwrap
-from oneof.labels.validation import Encoded, check_encoded
-from oneof.labels.vote_columns import check_vote_columns
+from oneof.labels.annotators import Ballots, Judgement, judge
+from oneof.labels.ballots import Marks, Read, read_counts, read_long, read_wide
+from oneof.labels.crowd import AGGREGATIONS, aggregated
+from oneof.labels.validation import check_encoded
+from oneof.labels.weighted import LEAST_WEIGHT, WeightedSets
+
+_MANY = 2**53  # votes; more, no float counts
 
 
-def from_votes(votes: Any, classes: Any = None, min_votes: int = 1) -> Encoded:
-    """Turn the labels given by several annotators into candidate sets.
+@dataclass(frozen=True, eq=False, repr=False)
+class Votes(WeightedSets):
+    """Candidate sets with the weights that votes give them; `from_votes` and `vote_counts` make them.
+
+    Attributes
+    ----------
+    weights : array of shape (n, K)
+        ``P(votes of the row | y = j)`` of the candidates j, the largest of each row 1; 0 for other labels.
+    candidates : boolean array of shape (n, K)
+        The labels that were named.
+    classes : array of shape (K,)
+        The name of each column.
+    counts : array of shape (n, K)
+        How often each label was named.
+    posterior : array of shape (n, K)
+        ``P(y = j | votes of the row)``, without features.
+    consensus, quality : arrays of shape (n,)
+        The most likely candidate of each row by its votes alone, and how likely it is.
+    annotators : DataFrame or None
+        For each annotator the number of votes, the accuracy (how often they are estimated to be right) and the
+        agreement (how often others gave the same label to the same row). None where it is not known who voted.
+    pairs : DataFrame or None
+        Two annotators, on how many rows both voted, and on which share of them they agree; the worst first.
+    confusion : array of shape (K, K)
+        Chance of each answer (columns) for each true class, of all annotators together.
+    correlation : float
+        Of votes on one row beyond what its true class explains: how hard some rows are for everybody.
+    tasks : array of shape (n,) or None
+        The names of the rows, where votes came as a long table.
+    """
+
+    counts: NDArray[np.float64] = field(metadata={"rows": True})
+    posterior: NDArray[np.float64] = field(metadata={"rows": True})
+    annotators: Any
+    pairs: Any
+    confusion: NDArray[np.float64]
+    correlation: float
+    tasks: NDArray[Any] | None = field(metadata={"rows": True})
+
+    @property
+    def consensus(self) -> NDArray[Any]:
+        """The most likely candidate of each row by its votes alone."""
+        names: NDArray[Any] = self.classes[self._best]
+        return names
+
+    @property
+    def quality(self) -> NDArray[np.float64]:
+        """How likely the consensus is."""
+        values: NDArray[np.float64] = self.posterior[np.arange(len(self)), self._best]
+        return values
+
+    @property
+    def _best(self) -> NDArray[np.intp]:
+        best: NDArray[np.intp] = np.where(self.candidates, self.posterior, -1.0).argmax(1)
+        return best
+
+
+def from_votes(
+    votes: Any,
+    classes: Any = None,
+    min_votes: int = 1,
+    *,
+    long: tuple[Any, Any, Any] | None = None,
+    tasks: Any = None,
+    separator: str | None = None,
+    denial: str | None = None,
+    aggregate: str | None = None,
+) -> Votes:
+    """Turn the labels given by several annotators into candidate sets with weights.
+
+    Each label that was named is a candidate. Its weight is the likelihood of the row's votes if it were the true
+    label, by Dawid and Skene's model of annotators, which is estimated from all votes; see `Votes`.
 
     Parameters
     ----------
     votes : 2-d array, DataFrame or nested lists, one row per sample
-        The label each annotator gave; None, NaN, ``pandas.NA`` and ``""`` are missing votes.
-        Nested lists may be ragged. A DataFrame with one row per vote is first turned into such a table:
-        ``votes.pivot(index="task", columns="worker", values="label")``.
+        The label each annotator gave, one column an annotator; None, NaN, ``pandas.NA`` and ``""`` are missing
+        votes, a list or set holds several labels, one of which the annotator holds for true. Nested lists may be
+        ragged; then nobody knows who voted. With ``long`` a DataFrame with one row per vote.
     classes : sequence of str or int, optional
         All classes, in the order of the columns; by default the sorted labels of `votes`.
     min_votes : int, default=1
-        How many annotators must give a label to make it a candidate.
+        How many annotators must name a label to make it a candidate.
+    long : three column names, optional
+        Those of sample, annotator and label, such as ``("task", "worker", "label")``.
+    tasks : sequence, optional
+        With ``long`` the samples in the order of the rows of X; by default in the order in which they come.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"`` into several labels of one vote.
+    denial : str, optional
+        What stands before labels that an annotator excludes, such as ``"not "``. Where a row has nothing but
+        denials, all other labels are its candidates.
+    aggregate : {"dawid-skene", "glad", "mmsr"}, optional
+        Let crowd-kit judge the votes instead (``pip install oneof[votes]``); votes of one label only.
 
     Returns
     -------
-    candidates, classes : ndarray of bool, shape (n, K), and ndarray, shape (K,)
-        As `encode` returns them; class names that NaN turned into whole floats are integers again.
+    Votes
+        What `fit`, `score` and `disambiguate` take as y. ``candidates, classes = from_votes(...)`` works, too.
 
     Examples
     --------
-    >>> candidates, classes = from_votes([["cat", "dog", "cat"], ["dog", None, "dog"]], min_votes=2)
-    >>> candidates.tolist(), classes.tolist()
-    ([[True, False], [False, True]], ['cat', 'dog'])
+    >>> votes = from_votes([["cat", "dog", "cat"], ["dog", None, "dog"], ["cat", "cat", "cat"]])
+    >>> votes.candidates.tolist(), votes.consensus.tolist()
+    ([[True, True], [False, True], [True, False]], ['cat', 'dog', 'cat'])
     """
+    _check_arguments(min_votes, long, tasks, separator, denial, aggregate)
+    marks = Marks(separator, denial)
+    read = read_wide(votes, classes, marks) if long is None else read_long(votes, long, tasks, classes, marks)
+    return _weighed(read, min_votes, aggregate)
+
+
+def vote_counts(counts: Any, classes: Any = None, min_votes: int = 1) -> Votes:
+    """Turn counts of votes into candidate sets with weights, as `from_votes` does.
+
+    Parameters
+    ----------
+    counts : array or DataFrame of shape (n, K)
+        How many annotators named each label; who they were is not known.
+    classes : sequence of str or int, optional
+        The name of each column; by default those of a DataFrame, else its number.
+    min_votes : int, default=1
+        How many annotators must name a label to make it a candidate.
+
+    Returns
+    -------
+    Votes
+
+    Examples
+    --------
+    >>> vote_counts([[2, 1, 0], [0, 0, 3]], ["cat", "cow", "dog"]).candidates.tolist()
+    [[True, True, False], [False, False, True]]
+    """
+    _check_min_votes(min_votes)
+    return _weighed(read_counts(counts, classes), min_votes, None)
+
+
+def _weighed(read: Read, min_votes: int, aggregate: str | None) -> Votes:
+    ballots, counts = read.ballots, read.ballots.named()
+    candidates, names = check_encoded(
+        _candidates(ballots, counts, min_votes),
+        read.classes,
+        f"no label reaches min_votes={shown(min_votes, 40)} in {{rows}}, but every row needs at least one "
+        "candidate label: lower min_votes or drop the rows",
+    )
+    found = judge(ballots)
+    if aggregate is not None:
+        found = aggregated(found, ballots, aggregate)
+    log_weights = np.where(candidates, found.log_likelihood, -np.inf)
+    weights = np.exp(log_weights - log_weights.max(1, keepdims=True))
+    table, pairs = (None, None) if read.annotators is None else _tables(ballots, found, read.annotators)
+    return Votes(
+        weights=np.where(candidates, np.maximum(weights, LEAST_WEIGHT), 0.0),
+        classes=names,
+        counts=counts,
+        posterior=found.posterior,
+        annotators=table,
+        pairs=pairs,
+        confusion=found.confusion,
+        correlation=found.correlation,
+        tasks=read.tasks,
+    )
+
+
+def _candidates(ballots: Ballots, counts: NDArray[np.float64], min_votes: int) -> NDArray[np.bool_]:
+    """The labels that enough annotators named; of rows with nothing but denials, those that fewest deny."""
+    denied = ballots.named(denied=True)
+    only_denied = ~counts.any(1, keepdims=True) & denied.any(1, keepdims=True)
+    return np.where(
+        only_denied, denied == denied.min(1, keepdims=True, initial=np.inf), counts >= min(min_votes, _MANY)
+    )
+
+
+def _tables(ballots: Ballots, found: Judgement, names: list[Any]) -> tuple[Any, Any]:
+    """Return one line for each annotator, and one for each two who have rows in common."""
+    n, annotators, k = ballots.shape
+    alone = (np.bincount(ballots.vote, minlength=len(ballots.row)) == 1) & ~ballots.denies
+    chosen = alone[ballots.vote]
+    of_vote, label = ballots.vote[chosen], ballots.label[chosen]
+    who, row = ballots.annotator[of_vote], ballots.row[of_vote]
+    ones = np.ones(len(of_vote))
+    common = _together(sparse.csr_array((ones, (who, row)), (annotators, n)))
+    agreed = _together(sparse.csr_array((ones, (who, row * k + label)), (annotators, n * k)))
+    with np.errstate(invalid="ignore"):
+        agreement = np.asarray(agreed.sum(1)).ravel() / np.asarray(common.sum(1)).ravel()
+    votes = np.bincount(ballots.annotator, minlength=annotators)
+    table = pd.DataFrame(
+        {"votes": votes, "accuracy": found.accuracy, "agreement": agreement},
+        index=pd.Index(names, name="annotator"),
+    )
+    upper = sparse.triu(common).tocoo()
+    first, second = upper.coords
+    both = np.asarray(agreed[first, second]).ravel() if upper.nnz else np.zeros(0)
+    index = pd.Index(names)
+    pairs = pd.DataFrame(
+        {
+            "first": index[first],
+            "second": index[second],
+            "rows": upper.data.astype(int),
+            "agreement": both / upper.data,
+        }
+    )
+    return table, pairs.sort_values(["agreement", "rows"], ascending=[True, False], ignore_index=True)
+
+
+def _together(table: Any) -> Any:
+    """Count for each two annotators the columns in which both have a one."""
+    product = (table @ table.T).tolil()
+    product.setdiag(0)
+    product = product.tocsr()
+    product.eliminate_zeros()
+    return product
+
+
+def _check_min_votes(min_votes: Any) -> None:
     if isinstance(min_votes, bool) or not isinstance(min_votes, Integral):
         raise TypeError(f"min_votes is {shown(min_votes)}, but must be an integer: pass 1 or more")
     if min_votes < 1:
         raise ValueError(f"min_votes is {min_votes}, but must be at least 1: pass 1 or more")
-    ballots = _read_ballots(votes)
-    labels, rows = flatten(ballots)
-    cast = np.array([not is_blank(label) for label in labels], dtype=bool)
-    labels = [
-        int(label) if isinstance(label, float) and label.is_integer() else label
-        for label, given in zip(labels, cast, strict=True)
-        if given
-    ]
-    rows = rows[cast]
-    codes, names = number_labels(labels, rows, classes, "votes")
-    cells, counts = np.unique(rows * len(names) + codes, return_counts=True)
-    candidates = np.zeros((len(ballots), len(names)), dtype=bool)
-    candidates.flat[cells[counts >= min_votes]] = True
-    return check_encoded(
-        candidates,
-        names,
-        f"no label reaches min_votes={shown(min_votes, 40)} in {{rows}}, but every row needs at least one "
-        "candidate label: lower min_votes or drop the rows",
-    )
 
 
-def _read_ballots(votes: Any) -> list[Any]:
-    """Return one list-like of votes per row."""
-    votes = unwrap(votes, "votes")
-    if sparse.issparse(votes):
-        raise TypeError("votes is a sparse matrix, which cannot tell 0 from no vote: pass a dense array")
-    if not isinstance(votes, list):
-        check_vote_columns(votes)
-    ballots: list[Any] = votes if isinstance(votes, list) else np.asarray(votes).tolist()
-    for row, ballot in enumerate(ballots):
-        if not isinstance(ballot, list | tuple) and getattr(ballot, "ndim", 0) != 1:
-            raise TypeError(
-                f"votes holds a {type(ballot).__name__} in row {row}, but each row must list the labels of "
-                "all annotators: pass a 2-d array, a DataFrame or nested lists"
-            )
-    return ballots
+def _check_arguments(min_votes: Any, long: Any, tasks: Any, separator: Any, denial: Any, aggregate: Any) -> None:
+    _check_min_votes(min_votes)
+    for name, value, example in (("separator", separator, "'|'"), ("denial", denial, "'not '")):
+        if not isinstance(value, str | None):
+            raise TypeError(f"{name} is {shown(value)}, but must be a string: pass one such as {example}, or None")
+        if value == "":
+            raise ValueError(f"{name} is '', but must have a character: pass one such as {example}, or None")
+    if tasks is not None and long is None:
+        raise ValueError("tasks is given, but only long votes name their tasks: pass long, or leave tasks out")
+    if not (aggregate is None or (isinstance(aggregate, str) and aggregate in AGGREGATIONS)):
+        raise ValueError(
+            f"aggregate is {shown(aggregate, 60)}, but must be one of {', '.join(map(repr, AGGREGATIONS))} or None"
+        )

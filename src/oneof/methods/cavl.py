@@ -1,5 +1,7 @@
 """CAVL: class activation value learning."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from oneof import functional as F
@@ -13,8 +15,10 @@ class CAVL(RC):
 
     Minimises the cross-entropy to the candidate with the largest class activation value ``v_j = |1 - u_j| u_j``
     of the network's outputs u, from a fresh pass after the previous visit's update; at first to 1/|S| on the
-    candidates S.
+    candidates S. An activation value is no probability, which weights of the candidates could multiply.
     """
+
+    takes_weights: ClassVar[bool] = False
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Return the one-hot target (..., B, K) for the next visit; always a candidate."""

@@ -1,5 +1,7 @@
 """CC: classifier-consistent learning."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from oneof import functional as F
@@ -13,8 +15,11 @@ class CC(PartialLabelClassifier):
     """Classifier-consistent learning (Feng et al., NeurIPS 2020).
 
     Minimises ``-log sum_{j in S} softmax(u)_j`` for the network's outputs u and the candidate set S: the
-    likelihood of the set when wrong candidates come uniformly. Keeps no label table.
+    likelihood of the set when wrong candidates come uniformly. Weights pi of the candidates enter as
+    ``-log sum_{j in S} pi_j softmax(u)_j``. Keeps no label table.
     """
+
+    takes_weights: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch, the mean over its views."""

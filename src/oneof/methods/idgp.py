@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -35,7 +35,8 @@ class IDGP(PartialLabelClassifier):
     B ~ beta-hat - 1 (scaled to sum to one for each label), where lambda-hat mixes a share m of lambda at epoch
     r with the present lambda, and alpha-hat, beta-hat a share d of epoch q.
 
-    For the first ``warm_up`` epochs f learns as PRODEN does and g learns z from S without f's label weights.
+    Weights pi of the candidates multiply the terms of the sum over S, and w; objective="released" has no place for
+    them. For the first ``warm_up`` epochs f learns as PRODEN does and g learns z from S without f's label weights.
 
     Attributes
     ----------
@@ -52,6 +53,8 @@ class IDGP(PartialLabelClassifier):
     membership_ : tensor of shape (training_rows_, K)
         With ``objective="released"`` its bm, in place of snapshots and p_.
     """
+
+    takes_weights: ClassVar[bool] = True
 
     objective: str = choice(
         "map",
@@ -105,13 +108,20 @@ class IDGP(PartialLabelClassifier):
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
+            if data.candidates.dtype != torch.bool:
+                raise ValueError(
+                    "objective='released' has no place for weights of candidates; use objective='map', or pass "
+                    "y.candidates, by which all candidates are alike"
+                )
             self.membership_ = data.candidates.to(data.dtype)  # (N, K): bm of the released code
             return
-        wrong = (data.candidates.sum((-2, -1)) - len(data)).to(data.dtype)
+        wrong = (F.members(data.candidates).sum((-2, -1)) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
         self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - 1) at epoch r
         self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): log(alpha - 1) and log(beta - 1) at epoch q
-        self.u_taken_ = torch.zeros_like(data.candidates[..., :1])  # (N, 1): whether the snapshot is made
+        self.u_taken_ = torch.zeros_like(
+            data.candidates[..., :1], dtype=torch.bool
+        )  # (N, 1): whether the snapshot is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
         self._all_taken = False, False
 
@@ -148,7 +158,7 @@ class IDGP(PartialLabelClassifier):
         u, v = self._outputs(batch)
         u = u / self.gamma
         w = batch.take(self.w_)
-        distractor = batch.candidates.to(w.dtype) - w  # (..., B, K)
+        distractor = F.indicator(batch.candidates, w.dtype) - w  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
         s = self.distractor_logits(v, batch.candidates)
         return F.prior_nll(u, s, w, distractor, 1 - distractor).mean(0)

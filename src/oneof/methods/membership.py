@@ -1,7 +1,7 @@
 """Membership: labels that belong to nearly every candidate set around an instance are likely the true ones."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -35,7 +35,8 @@ class Membership(PartialLabelClassifier):
         w_j ~ exp(lambda u_j + kappa (s_j - c_j)) on S
 
     Where wrong labels are look-alikes, g keeps f from locking in its first mistakes; where they are drawn at
-    random, f soon covers new sets better than g does, kappa is mostly near 0, and this is nearly PRODEN.
+    random, f soon covers new sets better than g does, kappa is mostly near 0, and this is nearly PRODEN. Weights
+    pi of the candidates multiply w_j, and the terms of the judge's sum.
 
     Attributes
     ----------
@@ -53,6 +54,8 @@ class Membership(PartialLabelClassifier):
         What c is made of: counts and sums of s, of true labels and of wrong candidates.
     """
 
+    takes_weights: ClassVar[bool] = True
+
     warm_up: int = count(
         10, ">= 0", doc="For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge."
     )
@@ -66,7 +69,7 @@ class Membership(PartialLabelClassifier):
             nn.init.zeros_(parameter)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
         drawn = torch.randperm(len(data)) < len(data) // _HELD_OUT  # not every tenth: classes may come in turn
-        self.held_out_ = drawn.to(data.candidates).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
+        self.held_out_ = drawn.to(data.weight.device).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
         self.weight_ = data.weight.unsqueeze(-1).clone()  # (N, 1): the moments count examples as the loss does
         self.moments_ = self.w_.new_zeros(*self.w_.shape[:-2], 4, data.n_classes)  # see F.midpoints
 
@@ -80,7 +83,7 @@ class Membership(PartialLabelClassifier):
         """Return the losses of a batch; renew its weights and the moments."""
         u, s = batch.forward_pair(self.network_, self.membership_network_)  # each (..., B, K)
         S, w = batch.candidates, batch.take(self.w_)
-        member, belief = S.to(w.dtype), F.posterior(u[0].detach(), S)
+        member, belief = F.indicator(S, w.dtype), F.posterior(u[0].detach(), S)
         first, mean = u[0].detach(), F.mean([each.detach() for each in s])
         self._count(batch, belief, mean)
         scores = self._scores(first, mean)
@@ -92,7 +95,7 @@ class Membership(PartialLabelClassifier):
     def _count(self, batch: Batch, belief: Tensor, s: Tensor) -> None:
         """Let the batch enter the moments."""
         weight = batch.take(self.weight_)
-        true, wrong = weight * belief, weight * (batch.candidates.to(s.dtype) - belief)
+        true, wrong = weight * belief, weight * (F.indicator(batch.candidates, s.dtype) - belief)
         seen = torch.stack(
             [(part * value).sum(-2) for part in (true, wrong) for value in (torch.ones_like(s), s)], -2
         )

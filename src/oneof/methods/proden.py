@@ -1,6 +1,7 @@
 """PRODEN: progressive identification."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -16,13 +17,16 @@ class PRODEN(PartialLabelClassifier):
 
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, as it was at the previous visit of the example
-    (before that step's update); at first w = 1/|S|.
+    (before that step's update); at first w = 1/|S|. With weights pi of the candidates ``w_j ~ pi_j softmax(u)_j``,
+    and at first ``w_j ~ pi_j``.
 
     Attributes
     ----------
     w_ : tensor of shape (training_rows_, K)
         The label weights w.
     """
+
+    takes_weights: ClassVar[bool] = True
 
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""

@@ -119,7 +119,8 @@ class VALEN(PRODEN):
         inference = torch.stack([F.soft_cross_entropy(each, own) for each in e]).sum(0)
         classifier = torch.stack([F.soft_cross_entropy(each, drawn) for each in u]).sum(0)
         # Through logarithms, so that candidates whose sample underflows to zero are not lost for ever.
-        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), S)
+        # Restricted to S without the weights of S, which d has from its distribution.
+        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), F.members(S))
         batch.put(self.d_, self.correct * d_on_S + (1 - self.correct) * own)
         batch.put(self.w_, F.posterior(u[0], S))
         return (
@@ -133,7 +134,7 @@ class VALEN(PRODEN):
         """How badly d explains the features, the candidate sets and the neighbours of the batch."""
         x = batch.x.flatten(d.dim() - 1)
         features = (self.decoder_(d) - x).square().mean(-1)
-        target = batch.candidates.to(d.dtype)
+        target = F.indicator(batch.candidates, d.dtype)
         # The released code takes the distribution for logits; so does this.
         sets = binary_cross_entropy_with_logits(d, target, reduction="none").mean(-1)
         similarity = (d @ d.mT).sigmoid().softmax(-1)  # (..., B, B)

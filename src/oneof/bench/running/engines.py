@@ -178,7 +178,8 @@ def execute_task(task: Task, problems: Sequence[Problem] | None = None) -> list[
 
 def problem_text(spec: Mapping[str, Any]) -> str:
     """Return what tells the problem of a run from others."""
-    return dumps(problem_of(spec), sort_keys=True)
+    known = {"labels": spec["labels"]} if spec["labels"] == "likelihoods" else {}  # it has them beside its sets
+    return dumps(problem_of(spec) | known, sort_keys=True)
 
 
 @lru_cache(maxsize=_PROBLEMS_KEPT)

@@ -12,15 +12,15 @@ from statistics import fmean
 from typing import Any, TypedDict, cast
 
 from oneof.bench.ledger import Ledger, read
-from oneof.bench.plan import Plan, Run
+from oneof.bench.plan import Plan, Run, run_class
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import Engine, Task
 from oneof.bench.running.problem import make_problem, needs_preparing
 from oneof.data.catalogue import DATASETS
+from oneof.em import EMClassifier
 from oneof.io.files import replacing
 from oneof.io.schema import json_misfit
-from oneof.methods import METHODS
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
@@ -219,7 +219,10 @@ def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
 
 def _group_of(run: Run, on_gpu: bool) -> tuple[str, int]:
     """Return what the runs of a group have in common, and how many may be in it."""
-    method = METHODS[run.spec["method"].lower()](**run.spec["settings"])
+    cls = run_class(run.spec)
+    if issubclass(cls, EMClassifier):
+        return json.dumps([run.dataset, run.spec["method"], run.spec["settings"]]), 1
+    method = cls(**run.spec["settings"])
     stackable = can_stack(method.network, DATASETS[run.dataset].shape)
     most = _stack_size(run.dataset) if stackable else _MOST_SIDE_BY_SIDE if on_gpu else 1
     common = method.stack_settings() if stackable else method.network  # trials side by side may differ in the rest

@@ -86,8 +86,8 @@ def stack_key(trial: Trial) -> tuple[Any, ...] | None:
     if trial.finished or not isinstance(data.x, Tensor) or not fits or _fills_cache(trial):
         return None
     settings = tuple(method.stack_settings().items())
-    watched = [None if rows is None else rows.shape for rows in (trial.watched, trial.sets)]
-    where = data.x.shape, data.candidates.shape, data.dtype, data.weight.device
+    watched = [None if rows is None else (rows.shape, rows.dtype) for rows in (trial.watched, trial.sets)]
+    where = data.x.shape, data.candidates.shape, data.candidates.dtype, data.dtype, data.weight.device
     # A model that was fitted before may still hold tables of other settings or other data.
     learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
     return type(method), settings, where, *watched, learned, trial.state.epoch
