@@ -241,6 +241,31 @@ LABEL_ROWS = [
         "row for each vote",
         "long=('task', 'worker', 'label')",
     ),
+    refused(
+        "the matrix is an array of records",
+        TypeError,
+        lambda k: encode(np.zeros((3, 2), dtype=[("a", int)])),
+        "convert the records",
+    ),
+    refused(
+        "a vote is a table",
+        TypeError,
+        lambda k: from_votes([["cat", k.frame], ["dog", "cat"]]),
+        "a label of type DataFrame in row 0",
+    ),
+    refused(
+        "a cell of the votes is a table",
+        TypeError,
+        lambda k: from_votes(pd.DataFrame({"ann": ["cat", k.frame], "bob": ["dog", None]})),
+        "a label of type DataFrame in row 1",
+    ),
+    refused(
+        "a cell of the matrix is a table",
+        ValueError,
+        lambda k: encode(pd.DataFrame({"cat": [1, 0], "dog": [0, k.frame]})),
+        "<DataFrame of shape (40, 4)> in row 1",
+        "only 0 and 1",
+    ),
     refused("votes are None", ValueError, lambda k: from_votes(None), "votes is None"),
     refused("votes are sparse", TypeError, lambda k: from_votes(scipy.sparse.eye_array(3)), "sparse", "dense"),
     refused(

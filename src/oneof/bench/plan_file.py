@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
 from oneof.estimator.fields import check
-from oneof.io.words import shown
+from oneof.io.words import close_names, shown
 from oneof.methods import classifiers
 
 __all__ = ["read_plan"]
 
 _MOST_RUNS = 1_000_000
-_LONGEST = 100  # characters of a name that is compared with others
 _NO_BASELINE: dict[str, Any] = {"split": {}, "candidates": {"annotator": {}}}
 
 
@@ -200,6 +198,6 @@ def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is not among those allowed."""
     names = sorted(allowed)
     if value not in names:
-        close = get_close_matches(value[:_LONGEST], names, n=1) if isinstance(value, str) else []
+        close = close_names(value, names, most=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(f"{where} names {shown(value)}, but {hint}it must be one of {', '.join(names)}")

@@ -22,7 +22,7 @@ from oneof.methods import Classifier, load_model
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-_SHOWN = 5  # labels in a message
+_NAMED = 5  # labels in a message
 
 
 def load(path: Path) -> Classifier:
@@ -154,7 +154,7 @@ def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray
     return number
 
 
-def joined(keys: Any, results: dict[str, Any]) -> Any:
+def with_ids(keys: Any, results: dict[str, Any]) -> Any:
     """Put ids and results side by side; none may hide another."""
     for name in keys:
         if name in results:
@@ -162,7 +162,7 @@ def joined(keys: Any, results: dict[str, Any]) -> Any:
     return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
 
 
-def write(result: Any, out: Path) -> None:
+def write_results(result: Any, out: Path) -> None:
     """Write results, and say so."""
     tables.write_table(result, out)
     typer.echo(fold(f"{len(result)} rows written to {out}"))
@@ -189,8 +189,8 @@ def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_s
         return
     found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
     raise ValueError(
-        f"the column {shown(column)} has labels such as {listed(unknown, _SHOWN)} in {rows_text(rows)}, but the "
-        f"classes are {listed(classes, _SHOWN)}; {found[1] if found else 'mend the cells or name another column'}"
+        f"the column {shown(column)} has labels such as {listed(unknown, _NAMED)} in {rows_text(rows)}, but the "
+        f"classes are {listed(classes, _NAMED)}; {found[1] if found else 'mend the cells or name another column'}"
     )
 
 

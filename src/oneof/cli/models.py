@@ -151,7 +151,7 @@ def _summary(model: "Classifier", sets: Any) -> str:
 @app.command()
 def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
-    from oneof.cli.model_tables import features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -160,7 +160,7 @@ def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, 
     data = read_for(fitted, table, names, images)
     probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    write(joined(data.columns[names], best), out)
+    write_results(with_ids(data.columns[names], best), out)
 
 
 @app.command()
@@ -224,7 +224,7 @@ def disambiguate(
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import candidates_for, features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -241,8 +241,8 @@ def disambiguate(
         sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
     decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = joined(keys, {"candidates": shown, **decision._asdict()})
-    write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
+    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
+    write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 
 @app.command()
@@ -278,7 +278,7 @@ def _accepted(setting: Field[Any]) -> str:
 
 def _settings(cls: "type[Classifier]", texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE texts into the hyper-parameters of a method."""
-    from oneof.data import tables
+    from oneof.io.words import alternatives
     from oneof.nn.networks import NETWORKS
 
     options = {each.name: each.metadata.get("option") for each in fields(cls)}
@@ -288,7 +288,7 @@ def _settings(cls: "type[Classifier]", texts: list[str]) -> dict[str, Any]:
         if options.get(name):
             raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
         if name not in allowed:
-            raise ValueError(f"{cls.__name__} has no setting {name!r}; {tables.alternatives(name, allowed)}")
+            raise ValueError(f"{cls.__name__} has no setting {name!r}; {alternatives(name, allowed)}")
     networks = ["auto", *NETWORKS]
     if settings.get("network", "auto") not in networks:
         raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")
