@@ -403,7 +403,7 @@ WRONG = {
     ),
     "unknown method": (
         [*FIT, "--method", "idpg"],
-        f"'idpg' is no method; choose one of {', '.join(oneof.METHODS)}",
+        f"'idpg' is no method; choose one of {', '.join(oneof.METHODS)}, em",
     ),
     "methods of unknown": (["methods", "zzz"], f"'zzz' is no method; choose one of {', '.join(oneof.METHODS)}"),
     "close setting": ([*FIT, "--set", "warmup=3"], "IDGP has no setting 'warmup'; did you mean 'warm_up'"),
@@ -598,3 +598,28 @@ def test_images_of_ones_own_that_are_missing_or_no_images(pictures, tmp_path):
         "fit", pictures / "labels.csv", "--images", "picture", "--out", tmp_path / "m"
     )
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("estimator", ["extra-trees", "random-forest", "logistic", "lightgbm", "xgboost"])
+def test_any_classifier_on_the_command_line(estimator, iris, tmp_path):
+    if estimator in ("lightgbm", "xgboost"):
+        pytest.importorskip(estimator)
+    parameters = [] if estimator == "logistic" else ["--set", "parameters={'n_estimators': 5}"]
+    command = ["fit", iris / "t.csv", "--separator", "|", *COLUMNS, "--method", "em", "--estimator", estimator]
+    succeed(*command, *parameters, "--set", "rounds=2", "--out", tmp_path / "model")
+    succeed(*command, *parameters, "--set", "rounds=2", "--out", tmp_path / "again")
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()  # the same seed
+    fitted = oneof.load_model(tmp_path / "model")
+    assert (type(fitted), fitted.estimator, fitted.rounds) == (oneof.EMClassifier, estimator, 2)
+    frame = pd.read_csv(iris / "t.csv", dtype={"plant": str})
+    succeed("predict", tmp_path / "model", iris / "t.csv", "--id", "plant", "--out", tmp_path / "o.csv")
+    predicted = pd.read_csv(tmp_path / "o.csv", dtype={"plant": str})
+    accuracy = (predicted["prediction"] == frame["truth"]).mean()
+    assert accuracy > 0.9
+    result = succeed("score", tmp_path / "model", iris / "t.csv", "--labels", "truth")
+    assert f"approximated accuracy  {accuracy:.4f}" in result.stdout
+    command = ["disambiguate", tmp_path / "model", iris / "t.csv", "--separator", "|", "--out", tmp_path / "d.csv"]
+    succeed(*command)
+    found = pd.read_csv(tmp_path / "d.csv")
+    assert list(found) == ["row", "candidates", *RESULTS]
+    assert all(label in cell.split("|") for label, cell in zip(found["label"], found["candidates"], strict=True))

@@ -1,6 +1,5 @@
-"""The scripts of examples/ are short and run."""
+"""Every example runs as it stands, in a folder of its own, and is short."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,19 +7,15 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+MOST_LINES = 30
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
-def test_example(script, tmp_path):
-    assert len(script.read_text().splitlines()) <= 30
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=300,
-    )
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    assert text.startswith('"""')
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-    assert list(tmp_path.iterdir()) == []
+    assert "Warning" not in done.stderr

@@ -879,7 +879,9 @@ def test_one_complementary_class_is_refused():
 
 def test_classes_without_training_rows_are_doubtful():
     candidates = np.array([[1, 0, 0, 1], [1, 0, 0, 0]], dtype=bool)
-    with pytest.warns(UserWarning, match=r"the classes 'b', 'c' are candidates of no training row.*shuffle=True"):
+    with pytest.warns(
+        UserWarning, match=r"the classes 'b', 'c' are candidates of no training row.*CandidateKFold"
+    ):
         warn_of_absent(candidates, np.array(list("abcd")))
     with pytest.warns(UserWarning, match="class 'b' is a candidate of no training row"):
         warn_of_absent(candidates[:, :2], np.array(["a", "b"]))
@@ -895,11 +897,11 @@ def test_rows_that_are_known_cause_no_warning():
 def test_rows_to_score_whose_labels_no_training_row_had_are_doubtful():
     names, distributions = np.array(["a", "b", "c"]), np.array([[1.0, 0.0, 0.0], [0.8, 0.2, 0.0]])
     rows = np.array([[True, False, True], [False, False, True]])
-    with pytest.warns(UserWarning, match=r"y has no label but 'c' in row 1, .*count as wrong.*shuffle=True"):
+    with pytest.warns(UserWarning, match=r"y has no label but 'c' in row 1, .*count as wrong.*CandidateKFold"):
         warn_of_unlearned(rows, distributions, names)
     mostly = np.array([[False, True, False]] * 19 + [[True, False, False]])
     with pytest.warns(
-        UserWarning, match=r"class 'b' is a candidate of nearly all rows of y, .*no training row.*shuf"
+        UserWarning, match=r"class 'b' is a candidate of nearly all rows of y, .*no training row.*CandidateKFold"
     ):
         warn_of_unlearned(mostly, distributions, names)
 

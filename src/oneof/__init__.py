@@ -9,10 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.em import EMClassifier
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
-    from oneof.labels import Votes, WeightedSets, encode, from_complementary, from_votes, vote_counts
-    from oneof.methods import CAVL, CC, IDGP, LWS, METHODS, PLCR, PRODEN, RC, VALEN, Membership, PiCO, load_model
+    from oneof.labels import (
+        CandidateKFold,
+        Votes,
+        WeightedSets,
+        disambiguate,
+        encode,
+        from_complementary,
+        from_votes,
+        vote_counts,
+    )
+    from oneof.methods import (
+        CAVL,
+        CC,
+        IDGP,
+        LWS,
+        METHODS,
+        PLCR,
+        PRODEN,
+        RC,
+        VALEN,
+        Competition,
+        Membership,
+        PiCO,
+        load_model,
+    )
+    from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,12 +49,17 @@ __all__ = [
     "PLCR",
     "PRODEN",
     "RC",
+    "SCORERS",
     "VALEN",
+    "CandidateKFold",
+    "Competition",
+    "EMClassifier",
     "Membership",
     "PartialLabels",
     "PiCO",
     "Votes",
     "WeightedSets",
+    "disambiguate",
     "encode",
     "fit_together",
     "from_complementary",
@@ -42,9 +72,13 @@ __all__ = [
 ]
 
 _HOME = {  # all others are at home in oneof.methods
+    "CandidateKFold": "oneof.labels",
+    "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
+    "SCORERS": "oneof.scoring",
+    "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
     "from_complementary": "oneof.labels",

@@ -44,6 +44,20 @@ def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     return covered
 
 
+def set_log_likelihood(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
+    """Return for each row the logarithm of the probability that the true label is a candidate, ``log sum_S p_k``.
+
+    Its mean judges models without true labels; with weights it is ``log sum_k s_k p_k``. What is below the
+    resolution of its type counts as that, as in scikit-learn's log_loss: forests give exact zeros. See
+    `approximated_accuracy` for the parameters.
+    """
+    p, inside = _check_arrays(probabilities, candidates)
+    mass = np.multiply(p, inside, dtype=float).sum(-1)
+    least = np.finfo(p.dtype if p.dtype.kind == "f" else float).eps
+    likelihood: Floats = np.log(np.clip(mass, least, 1.0))
+    return likelihood
+
+
 def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     """Return both as arrays; refuse candidates that are no matrix: n labels of n classes would pass for one."""
     p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")

@@ -189,11 +189,20 @@ def _fitted(method: Any, **settings: Any) -> bytes:
         return path.read_bytes()
 
 
+def _fitted_by_em(estimator: str) -> bytes:
+    parameters = None if estimator == "logistic" else {"n_estimators": 2}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        oneof.EMClassifier(estimator, parameters=parameters, folds=2, random_state=0).fit(_X, _SETS).save(path)
+        return path.read_bytes()
+
+
 def _model_seeds() -> list[Seed]:
     return [
         (".model", _fitted(oneof.CC)),
         (".model", _fitted(oneof.PRODEN)),
         (".model", _fitted(oneof.IDGP, warm_up=0)),
+        *((".model", _fitted_by_em(name)) for name in ("logistic", "extra-trees", "lightgbm")),
     ]
 
 

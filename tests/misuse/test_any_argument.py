@@ -105,7 +105,11 @@ def model(method=oneof.CC, **settings):
     return method(network="linear", epochs=1, device="cpu", random_state=0, **settings)
 
 
-FITTED = model().fit(X, S)
+def em(**settings):
+    return oneof.EMClassifier("logistic", folds=2, random_state=0, **settings)
+
+
+FITTED, EM = model().fit(X, S), em().fit(X, S)
 IDGP, MEMBERSHIP = (model(method, warm_up=0).fit(X, S) for method in (oneof.IDGP, oneof.Membership))
 GIVEN = {"X": X, "y": S}
 DATA = {"x": X, "candidates": S, "y": np.array([0, 1, 2, 0]), "classes": ["a", "b", "c"], "name": "made"}
@@ -123,7 +127,10 @@ LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x"
 
 # What is called, and with which good arguments beside the one that is tried.
 CALLS = {
-    "fit": (lambda **given: model().fit(**given), GIVEN | {"sample_weight": None, "X_val": X, "y_val": S}),
+    "fit": (
+        lambda **given: model().fit(**given),
+        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": ()},
+    ),
     "predict": (FITTED.predict, {"X": X}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
     "predict_log_proba": (FITTED.predict_log_proba, {"X": X}),
@@ -132,6 +139,18 @@ CALLS = {
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
     "save": (FITTED.save, {"path": "model"}),
+    "EMClassifier.fit": (lambda **given: em().fit(**given), GIVEN | {"sample_weight": None, "separator": None}),
+    "EMClassifier.predict_proba": (EM.predict_proba, {"X": X}),
+    "EMClassifier.score": (EM.score, GIVEN | {"sample_weight": np.ones(4)}),
+    "EMClassifier.disambiguate": (EM.disambiguate, GIVEN),
+    "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
+    "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
+    "disambiguate probabilities": (
+        oneof.disambiguate,
+        {"probabilities": [[0.2, 0.8], [0.5, 0.5]], "y": ["a", "a|b"], "classes": ["a", "b"], "separator": "|"},
+    ),
+    "SCORERS": (lambda **given: oneof.SCORERS["covering_rate"](FITTED, **given), GIVEN),
+    "SCORERS accuracy": (lambda **given: oneof.SCORERS["accuracy"](FITTED, **given), {"X": X, "y": [0, 1, 2, 0]}),
     "encode": (oneof.encode, {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
     "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"]}),
     "from_complementary": (oneof.from_complementary, {"y": ["a", "b"], "classes": ["a", "b", "c"]}),

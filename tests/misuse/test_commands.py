@@ -16,6 +16,7 @@ from oneof.cli import app
 
 TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
 FIT = f"fit pets.csv --separator | --drop truth --drop id {TINY}"
+EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,18 @@ COMMANDS = [
     refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "--seed", "0"),
     refused("fit on a device that nobody knows", "fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
     refused("fit on a device that is not there", "fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
+    refused("fit a network with an estimator", f"{FIT} --estimator lightgbm --out new", "--method em"),
+    refused("fit a misspelt estimator", f"{EM} --estimator lightgmb --out new", "'lightgmb'", "'lightgbm'"),
+    refused("fit an estimator as a setting", f"{EM} --set estimator=logistic --out new", "--estimator"),
+    refused("fit trees with epochs", f"{EM} --set epochs=3 --out new", "'epochs'", "rounds"),
+    refused("fit trees on a GPU", f"{EM} --device cuda:99 --out new", "'cuda:99'"),
+    refused("fit trees with a wrong parameter", f"{EM} --set parameters={{'depth':3}} --out new", "'depth'"),
+    works(
+        "fit trees",
+        f"{EM} --set parameters={{'n_estimators':3}} --out new",
+        "30 rows, 3 features, 3 classes",
+        "EMClassifier model written to new",
+    ),
     refused("fit with an empty separator", "fit pets.csv --separator  --out new", "--separator", "'|'"),
     refused("fit to a folder", f"{FIT} --out folder", "'folder' is a folder"),
     refused("fit to a missing folder", f"{FIT} --out no/new", "'no'", "create it first"),

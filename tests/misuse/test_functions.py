@@ -7,13 +7,20 @@ import pandas as pd
 import scipy.sparse
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 import oneof
 from misuse.rows import carry_out, parametrize, refused, works
 from oneof import (
     CAVL,
+    CandidateKFold,
+    EMClassifier,
     PartialLabels,
     WeightedSets,
+    disambiguate,
     encode,
     from_complementary,
     from_votes,
@@ -22,7 +29,7 @@ from oneof import (
     vote_counts,
 )
 from oneof.data import corrupt, decode_images, describe_datasets
-from oneof.metrics import approximated_accuracy, covering_rate
+from oneof.metrics import approximated_accuracy, covering_rate, set_log_likelihood
 
 THREE = ["cat", "cow", "dog"]
 
@@ -47,6 +54,132 @@ def table(kit, text, name="labels.csv"):
 
 def together(kit, *models, **given):
     return oneof.fit_together(list(models), [{"X": kit.X, "y": kit.S} | given] * len(models))
+
+
+def probabilities(kit):
+    return kit.fitted.predict_proba(kit.X)
+
+
+def split(kit, y, **settings):
+    return list(CandidateKFold(**settings).split(kit.X, y))
+
+
+ANY_MODEL_ROWS = [
+    # --- oneof.disambiguate
+    refused(
+        "scores instead of probabilities",
+        ValueError,
+        lambda k: disambiguate(k.X[:, :3], k.S),
+        "rows 0",
+        "sum 1",
+        "softmax",
+    ),
+    refused("a column of probabilities", ValueError, lambda k: disambiguate(k.X[:, 0], k.S), "(40,)", "(n, K)"),
+    refused(
+        "logarithms of probabilities", ValueError, lambda k: disambiguate(np.log(probabilities(k)), k.S), ">= 0"
+    ),
+    refused(
+        "probabilities of other rows",
+        ValueError,
+        lambda k: disambiguate(probabilities(k)[:30], k.S),
+        "(30, 3)",
+        "40 rows",
+    ),
+    refused(
+        "probabilities of more classes than y names",
+        ValueError,
+        lambda k: disambiguate(probabilities(k), [["cat", "dog"]] * 40),
+        "2 classes",
+        "classes_",
+    ),
+    refused(
+        "classes that are not those of y",
+        ValueError,
+        lambda k: disambiguate(probabilities(k), k.sets, ["a", "b", "c"]),
+        "unknown labels ('cat'",
+    ),
+    refused("predictions as probabilities", ValueError, lambda k: disambiguate(k.names, k.S), "real numbers"),
+    # --- CandidateKFold
+    refused("one fold", ValueError, lambda k: CandidateKFold(1), "n_splits is 1", "2 or more"),
+    refused("half a fold", TypeError, lambda k: CandidateKFold(2.5), "n_splits is 2.5", "whole number"),
+    refused("a seed without shuffling", ValueError, lambda k: CandidateKFold(random_state=0), "shuffle=True"),
+    refused("folds without labels", ValueError, lambda k: split(k, None), "y", "None"),
+    refused("more folds than rows", ValueError, lambda k: split(k, k.S, n_splits=50), "n_splits is 50", "40 rows"),
+    refused("folds of other rows", ValueError, lambda k: split(k, k.S[:30]), "X has 40 rows and y has 30"),
+    # --- SCORERS
+    refused(
+        "accuracy of sets",
+        ValueError,
+        lambda k: oneof.SCORERS["accuracy"](k.fitted, k.X, k.S),
+        "several labels",
+        "approximated_accuracy",
+    ),
+    refused(
+        "a score by labels that the model does not have",
+        ValueError,
+        lambda k: oneof.SCORERS["covering_rate"](k.fitted, k.X, k.names),
+        "'cat'",
+        "numbers",
+    ),
+    refused("likelihoods of labels", ValueError, lambda k: set_log_likelihood(probabilities(k), k.y), "(n, K)"),
+    # --- EMClassifier
+    refused(
+        "a classifier without weights",
+        ValueError,
+        lambda k: EMClassifier(KNeighborsClassifier()).fit(k.X, k.S),
+        "KNeighborsClassifier()",
+        "sample_weight",
+    ),
+    refused(
+        "a class in place of a classifier",
+        ValueError,
+        lambda k: EMClassifier(LogisticRegression).fit(k.X, k.S),
+        "LogisticRegression",
+        "a classifier with predict_proba",
+    ),
+    refused("a misspelt estimator", ValueError, lambda k: EMClassifier("lightgmb").fit(k.X, k.S), "'lightgbm'"),
+    refused(
+        "a parameter that the classifier does not have",
+        ValueError,
+        lambda k: EMClassifier("logistic", parameters={"depth": 3}).fit(k.X, k.S),
+        "'depth'",
+        "get_params",
+    ),
+    refused(
+        "a parameter that the classifier does not accept",
+        ValueError,
+        lambda k: EMClassifier("extra-trees", parameters={"n_estimators": -1}).fit(k.X, k.S),
+        "ExtraTreesClassifier",
+        "n_estimators",
+    ),
+    refused(
+        "one fold to predict from", ValueError, lambda k: EMClassifier(folds=1).fit(k.X, k.S), "folds", ">= 2"
+    ),
+    refused("images for trees", ValueError, lambda k: EMClassifier().fit(k.images, k.S), "reshape(len(X), -1)"),
+    refused(
+        "a classifier that a file cannot hold",
+        ValueError,
+        lambda k: EMClassifier(GaussianNB()).fit(k.X, k.S).save(k.folder / "m"),
+        "GaussianNB",
+        "fit one of these",
+    ),
+    refused(
+        "save before fit",
+        NotFittedError,
+        lambda k: EMClassifier().save(k.folder / "m"),
+        "not fitted",
+        wording="scikit-learn's",
+    ),
+    refused(
+        "a callback that is not in a list", TypeError, lambda k: k.model().fit(k.X, k.S, callbacks=print), "[call"
+    ),
+    refused("no rounds", ValueError, lambda k: EMClassifier(rounds=0).fit(k.X, k.S), "rounds", ">= 1"),
+]
+
+
+@parametrize(ANY_MODEL_ROWS)
+def test_any_model(row, kit):
+    carry_out(row, kit)
 
 
 LABEL_ROWS = [
@@ -107,6 +240,31 @@ LABEL_ROWS = [
         lambda k: from_votes(pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["cat"] * 3})),
         "row for each vote",
         "long=('task', 'worker', 'label')",
+    ),
+    refused(
+        "the matrix is an array of records",
+        TypeError,
+        lambda k: encode(np.zeros((3, 2), dtype=[("a", int)])),
+        "convert the records",
+    ),
+    refused(
+        "a vote is a table",
+        TypeError,
+        lambda k: from_votes([["cat", k.frame], ["dog", "cat"]]),
+        "a label of type DataFrame in row 0",
+    ),
+    refused(
+        "a cell of the votes is a table",
+        TypeError,
+        lambda k: from_votes(pd.DataFrame({"ann": ["cat", k.frame], "bob": ["dog", None]})),
+        "a label of type DataFrame in row 1",
+    ),
+    refused(
+        "a cell of the matrix is a table",
+        ValueError,
+        lambda k: encode(pd.DataFrame({"cat": [1, 0], "dog": [0, k.frame]})),
+        "<DataFrame of shape (40, 4)> in row 1",
+        "only 0 and 1",
     ),
     refused("votes are None", ValueError, lambda k: from_votes(None), "votes is None"),
     refused("votes are sparse", TypeError, lambda k: from_votes(scipy.sparse.eye_array(3)), "sparse", "dense"),

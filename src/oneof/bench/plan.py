@@ -5,6 +5,8 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     title = "Real-world data sets"
     datasets = ["lost", "msrcv2"]
     trials = 5
+    curves = true           # false: no learning curves, as of methods without epochs
+    shares = ["table2"]     # plans in whose ledgers some of the runs are already
     defaults = "baseline"   # what is not named below: "current" values of the library, or those of the baseline
 
     [split]                 # shares of the rows; sets with a test part of their own keep it
@@ -23,6 +25,7 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     method = "idgp"
     objective = "ml"
     [methods.supervised]    # the same network on true labels
+    [methods.oracle]        # the same network, knowing P(S | x, y) of the process that made the sets
 
     [candidates]            # instead of the data sets' own
     process = "instance"    # see `oneof.data.corrupt`
@@ -48,18 +51,32 @@ from typing import Any
 
 from oneof.bench.candidate_files import CandidateFile
 from oneof.bench.keys import baseline, run_key
-from oneof.bench.record import Spec
+from oneof.bench.record import Labels, Spec
 from oneof.data import annotator as annotators
 from oneof.data import generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
-from oneof.estimator import PartialLabelClassifier, Role, names_with
-from oneof.methods import METHODS
+from oneof.estimator import Role, names_with
+from oneof.methods import Classifier, classifiers
 
-__all__ = ["DEFAULTS", "SUPERVISED", "Candidates", "Plan", "Run", "Split", "data_checksum", "plan_fields"]
+__all__ = [
+    "BOUNDS",
+    "DEFAULTS",
+    "ORACLE",
+    "SUPERVISED",
+    "Candidates",
+    "Plan",
+    "Run",
+    "Split",
+    "data_checksum",
+    "plan_fields",
+    "run_class",
+]
 
 PROTOCOL = 1  # goes into every key; raise it when the way runs are split, trained or judged changes
 SUPERVISED = "supervised"  # the upper bound: cross-entropy on true labels
+ORACLE = "oracle"  # the upper bound of what sets can teach: CC that knows their likelihoods given each label
+BOUNDS: dict[str, Labels] = {SUPERVISED: "true", ORACLE: "likelihoods"}  # what they learn from
 DEFAULTS = ("current", "baseline")  # where settings come from that a plan does not name
 _RUNNER_DEFAULTS = {"threads": 1}
 
@@ -121,12 +138,18 @@ class Plan:
     reference: str = "idgp"
     paper: str | None = None  # a table of the paper's numbers
     heatmap: tuple[str, str] | None = None  # two axes of the grid to draw
+    curves: bool = True  # whether reports draw learning curves; published ledgers keep their ends alone otherwise
+    shares: list[str] = field(default_factory=list)  # plans beside it, in whose ledgers some of its runs are
     defaults: str = "current"  # one of DEFAULTS
     split: Split = Split()
     candidates: Candidates = Candidates()
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     override: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def ledgers(self) -> list[Path]:
+        """Return the ledgers in which its runs are by default: its own, and those that it shares."""
+        return [self.path.parent / "results" / f"{name}.jsonl" for name in (self.path.stem, *self.shares)]
 
     def points(self, label: str, dataset: str) -> list[dict[str, Any]]:
         """Return the grid of a method on a data set; what is set for it alone takes the place of an axis."""
@@ -146,21 +169,20 @@ class Plan:
 
     def _spec(self, label: str, dataset: str, point: Mapping[str, Any], trial: int) -> Spec:
         estimator = self.estimator(label, dataset, point)
-        supervised = self.methods[label]["method"] == SUPERVISED
         return {
             "protocol": PROTOCOL,
             "dataset": dataset,
             "data": data_checksum(dataset),
             "split": {**asdict(self.split), "seed": 0 if self.split.fixed else trial},
             "candidates": self._candidates(dataset, trial),
-            "labels": "true" if supervised else "candidates",
+            "labels": BOUNDS.get(self.methods[label]["method"], "candidates"),
             "method": type(estimator).__name__,
             "version": estimator.version,
             "settings": {name: getattr(estimator, name) for name in plan_fields(type(estimator))},
             "seed": trial,
         }
 
-    def estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> PartialLabelClassifier:
+    def estimator(self, label: str, dataset: str, point: Mapping[str, Any]) -> Classifier:
         """Make the estimator of a run; settings for all methods reach those that have them."""
         cls = self.method_class(label)
         unnamed = baseline(cls.__name__)["settings"] if self.defaults == "baseline" else {}
@@ -187,10 +209,10 @@ class Plan:
             facts |= {"annotator": asdict(self.candidates.annotator), "annotator_version": annotators.VERSION}
         return facts
 
-    def method_class(self, label: str) -> type[PartialLabelClassifier]:
+    def method_class(self, label: str) -> type[Classifier]:
         """Return the class of a method."""
         method = self.methods[label]["method"]
-        return METHODS["cc" if method == SUPERVISED else method]
+        return classifiers()["cc" if method in BOUNDS else method]
 
     def own_settings(self, label: str, dataset: str) -> dict[str, Any]:
         """Return what is set for this method or for this data set alone; of two values the last one counts."""
@@ -207,7 +229,12 @@ def data_checksum(dataset: str) -> str:
     return sha256(" ".join(sums).encode()).hexdigest()[:16]
 
 
-def plan_fields(cls: type[PartialLabelClassifier]) -> list[str]:
+def plan_fields(cls: type[Classifier]) -> list[str]:
     """Return the settings of a method that a plan may name: all fields but those that the runner sets."""
     left_out = names_with(cls, Role.NOT_IN_PLANS)
     return [f.name for f in fields(cls) if f.name not in left_out]
+
+
+def run_class(spec: Mapping[str, Any]) -> type[Classifier]:
+    """Return the class that a spec names."""
+    return {cls.__name__: cls for cls in classifiers().values()}[spec["method"]]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from oneof.io.schema import misfit
+from oneof.io.schema import json_misfit
 from oneof.io.words import shown
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "DoneRecord",
     "EpochResult",
     "FailedRecord",
+    "Labels",
     "Record",
     "ResultsByWay",
     "Spec",
@@ -31,6 +32,9 @@ __all__ = [
 
 Criterion = Literal["validation_accuracy", "approximated_accuracy", "covering_rate"]
 Way = Literal[Criterion, "last_epoch"]
+Labels = Literal[
+    "candidates", "true", "likelihoods"
+]  # what a run learns from; the last is P(S | x, y) of its sets
 # Curves on the validation rows by which an epoch can be chosen, and whether they need true labels.
 CRITERIA: dict[Way, bool] = {"validation_accuracy": True, "approximated_accuracy": False, "covering_rate": False}
 # Every way to choose an epoch, and the validation score by which the grid point is chosen with it.
@@ -52,7 +56,7 @@ class Spec(TypedDict):
     data: str  # the checksum of its files
     split: dict[str, Any]
     candidates: dict[str, Any] | None  # None: those of the data set
-    labels: Literal["candidates", "true"]
+    labels: Labels
     method: str  # the name of its class
     version: int
     settings: dict[str, Any]
@@ -178,8 +182,8 @@ def check_record(record: Mapping[str, Any]) -> Record:
 def damage_of(record: Mapping[str, Any]) -> str | None:
     """Say what is missing in a record, of another type, or cannot be; None where it is whole."""
     if record.get("status") == "failed":
-        return misfit(record, FailedRecord)
-    wrong = misfit(record, DoneRecord)
+        return json_misfit(record, FailedRecord)
+    wrong = json_misfit(record, DoneRecord)
     return wrong if wrong is not None else next(_contradictions(cast(DoneRecord, record)), None)
 
 

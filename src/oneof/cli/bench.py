@@ -105,7 +105,9 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     ledgers: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan."),
+        typer.Argument(
+            metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan, and those it shares."
+        ),
     ] = None,
     paper: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The paper's numbers; paper.toml beside the plan.")
@@ -115,7 +117,8 @@ def report(
     from oneof.bench.plan_file import read_plan
     from oneof.bench.report.writer import write_report
 
-    for path in write_report(read_plan(plan), ledgers or [_ledger(plan, None)], out, paper):
+    content = read_plan(plan)
+    for path in write_report(content, ledgers or content.ledgers(), out, paper):
         typer.echo(fold(str(path)))
 
 
@@ -136,7 +139,7 @@ def _ledger(plan: Path, ledger: Path | None) -> Path:
 def worker_count(plan: "Plan", workers: int | None) -> int:
     """Return how many processes to use: together they never take more threads than there are cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(run.spec["settings"]["threads"] or cores for run in plan.runs())
+    threads = max(run.spec["settings"].get("threads", 1) or cores for run in plan.runs())
     most = max(1, cores // threads)
     if workers is None:
         return most

@@ -13,20 +13,19 @@ from oneof.cli.app import fold, note
 from oneof.cli.votes import VoteOptions
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
 from oneof.io.words import listed, shown
 from oneof.labels import encode
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
-from oneof.methods import load_model
+from oneof.methods import Classifier, load_model
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-_SHOWN = 5  # labels in a message
+_NAMED = 5  # labels in a message
 
 
-def load(path: Path) -> PartialLabelClassifier:
+def load(path: Path) -> Classifier:
     """Read a fitted model; a table in its place is told from a damaged model."""
     if tables.is_table(path) and path.is_file():
         raise ValueError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
@@ -56,7 +55,7 @@ def read(
     return data._replace(rows=decode_images(paths, size, channels, progress=progress))
 
 
-def read_for(model: PartialLabelClassifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
+def read_for(model: Classifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
     if model.input_shape_ is None:
         if images is not None:
@@ -93,7 +92,7 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     return tables.numeric_features(data, apart)
 
 
-def features_for(model: PartialLabelClassifier, data: tables.Table, apart: list[str]) -> Any:
+def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
     names = getattr(model, "feature_names_in_", None)
     rows = tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
@@ -135,9 +134,7 @@ def labels_of(
     return data, pd.DataFrame(sets, columns=classes)
 
 
-def candidates_for(
-    model: PartialLabelClassifier, data: tables.Table, column: str, separator: str | None
-) -> NDArray[Any]:
+def candidates_for(model: Classifier, data: tables.Table, column: str, separator: str | None) -> NDArray[Any]:
     """Return the candidate sets of a column as a boolean matrix over the model's classes."""
     return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
 
@@ -157,7 +154,7 @@ def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray
     return number
 
 
-def joined(keys: Any, results: dict[str, Any]) -> Any:
+def with_ids(keys: Any, results: dict[str, Any]) -> Any:
     """Put ids and results side by side; none may hide another."""
     for name in keys:
         if name in results:
@@ -165,7 +162,7 @@ def joined(keys: Any, results: dict[str, Any]) -> Any:
     return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
 
 
-def write(result: Any, out: Path) -> None:
+def write_results(result: Any, out: Path) -> None:
     """Write results, and say so."""
     tables.write_table(result, out)
     typer.echo(fold(f"{len(result)} rows written to {out}"))
@@ -192,8 +189,8 @@ def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_s
         return
     found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
     raise ValueError(
-        f"the column {shown(column)} has labels such as {listed(unknown, _SHOWN)} in {rows_text(rows)}, but the "
-        f"classes are {listed(classes, _SHOWN)}; {found[1] if found else 'mend the cells or name another column'}"
+        f"the column {shown(column)} has labels such as {listed(unknown, _NAMED)} in {rows_text(rows)}, but the "
+        f"classes are {listed(classes, _NAMED)}; {found[1] if found else 'mend the cells or name another column'}"
     )
 
 

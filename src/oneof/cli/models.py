@@ -20,7 +20,7 @@ from oneof.cli.votes import (
 )
 
 if TYPE_CHECKING:
-    from oneof.estimator.classifier import PartialLabelClassifier
+    from oneof.methods import Classifier
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
@@ -52,10 +52,10 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this method.")] = None,
 ) -> None:
     """List the methods, or the settings of one."""
-    from oneof.methods import METHODS
+    from oneof.methods import classifiers
 
     if name is None:
-        rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in METHODS.items()]
+        rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in classifiers().items()]
         show_grid(["method", "description"], rows)
     else:
         rows = [
@@ -77,6 +77,9 @@ def fit(
     votes_file: VotesFile = None,
     denial: Denial = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="See oneof methods.")] = "idgp",
+    estimator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
@@ -106,7 +109,7 @@ def fit(
         raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
     resolve_device(device)
     cls = _method(method)
-    model = cls(**_settings(cls, settings or []), random_state=seed, device=device, verbose=0 if quiet else 1)
+    model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
     check(model)
     given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
@@ -125,7 +128,22 @@ def _check_model_target(out: Path, table: Path) -> None:
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
-def _summary(model: "PartialLabelClassifier", sets: Any) -> str:
+def _options(
+    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
+) -> dict[str, Any]:
+    """Return the settings that have options of their own, as far as the method has them."""
+    names = {each.name for each in fields(cls)}
+    if "estimator" not in names and estimator is not None:
+        raise ValueError(
+            f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
+        )
+    if "device" not in names and device not in ("auto", "cpu"):
+        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
+    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
+    return {name: value for name, value in given.items() if name in names and value is not None}
+
+
+def _summary(model: "Classifier", sets: Any) -> str:
     size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
     return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
@@ -133,7 +151,7 @@ def _summary(model: "PartialLabelClassifier", sets: Any) -> str:
 @app.command()
 def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
-    from oneof.cli.model_tables import features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -142,7 +160,7 @@ def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, 
     data = read_for(fitted, table, names, images)
     probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    write(joined(data.columns[names], best), out)
+    write_results(with_ids(data.columns[names], best), out)
 
 
 @app.command()
@@ -206,7 +224,7 @@ def disambiguate(
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import candidates_for, features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -223,8 +241,8 @@ def disambiguate(
         sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
     decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = joined(keys, {"candidates": shown, **decision._asdict()})
-    write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
+    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
+    write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 
 @app.command()
@@ -243,12 +261,13 @@ def demo(
     run_demo(out, json_out, typer.echo)
 
 
-def _method(name: str) -> "type[PartialLabelClassifier]":
-    from oneof.methods import METHODS
+def _method(name: str) -> "type[Classifier]":
+    from oneof.methods import classifiers
 
-    if name.lower() not in METHODS:
-        raise ValueError(f"{name!r} is no method; choose one of {', '.join(METHODS)}")
-    return METHODS[name.lower()]
+    known = classifiers()
+    if name.lower() not in known:
+        raise ValueError(f"{name!r} is no method; choose one of {', '.join(known)}")
+    return known[name.lower()]
 
 
 def _accepted(setting: Field[Any]) -> str:
@@ -257,9 +276,9 @@ def _accepted(setting: Field[Any]) -> str:
     return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
 
 
-def _settings(cls: "type[PartialLabelClassifier]", texts: list[str]) -> dict[str, Any]:
+def _settings(cls: "type[Classifier]", texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE texts into the hyper-parameters of a method."""
-    from oneof.data import tables
+    from oneof.io.words import alternatives
     from oneof.nn.networks import NETWORKS
 
     options = {each.name: each.metadata.get("option") for each in fields(cls)}
@@ -269,7 +288,7 @@ def _settings(cls: "type[PartialLabelClassifier]", texts: list[str]) -> dict[str
         if options.get(name):
             raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
         if name not in allowed:
-            raise ValueError(f"{cls.__name__} has no setting {name!r}; {tables.alternatives(name, allowed)}")
+            raise ValueError(f"{cls.__name__} has no setting {name!r}; {alternatives(name, allowed)}")
     networks = ["auto", *NETWORKS]
     if settings.get("network", "auto") not in networks:
         raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")

@@ -81,15 +81,12 @@ def generate(
     -------
     Generated
     """
-    if data.y is None:
-        raise ValueError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
-    asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
-    rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
-    decided = (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
+    labels = _true_labels(data)
+    arguments, rows, decided = _decided(data, process, parameters, annotator, rows)
     settings = {
         "version": VERSION,
         "data": data.name,
-        "data_sha256": fingerprint(data.x, data.y),
+        "data_sha256": fingerprint(data.x, labels),
         "process": process,
         "parameters": {name: _plain(value) for name, value in arguments.items()},
         "seed": seed,
@@ -102,15 +99,62 @@ def generate(
     if decided is not None:
         model = _annotator_model(decided, data, rows, settings, device, precision, cache, verbose)
         arguments["scores"] = decided.scores(model, data.x)
-        facts |= _annotator_accuracies(decided, model, arguments["scores"][rows], data.y[rows], test)
-    candidates = corrupt.PROCESSES[process](data.y, **arguments, seed=seed)
+        facts |= _annotator_accuracies(decided, model, arguments["scores"][rows], labels[rows], test)
+    candidates = corrupt.PROCESSES[process](labels, **arguments, seed=seed)
     facts |= corrupt.summary(candidates)
-    facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](data.y, **arguments))
+    facts["certain_distractor"] = corrupt.certain_distractors(corrupt.CHANCES[process](labels, **arguments))
     manifest = {**settings, **facts, "sha256": checksum(candidates)}
     generated = Generated(candidates, manifest)
     if path is not None:
         _write(generated, path)
     return generated
+
+
+def set_likelihoods(
+    data: PartialLabels,
+    process: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    annotator: Annotator | None = None,
+    rows: NDArray[Any] | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+) -> NDArray[Any]:
+    """Return P(S | x, y = j) (n, K), up to a factor for each row, of sets that `generate` made so.
+
+    Nobody has this but who made the sets: it shows what could be learned from them if the annotator were known.
+    """
+    labels = _true_labels(data)
+    arguments, rows, decided = _decided(data, process, parameters, annotator, rows)
+    if decided is not None:
+        settings = {
+            "data_sha256": fingerprint(data.x, labels),
+            **_annotator_settings(decided, rows, precision, None),
+        }
+        model = _annotator_model(decided, data, rows, settings, device, precision, cache=True, verbose=0)
+        arguments["scores"] = decided.scores(model, data.x)
+    found = corrupt.set_log_likelihoods(data.candidates, process, arguments)
+    likelihoods: NDArray[Any] = np.exp(found - found.max(1, keepdims=True))
+    return likelihoods
+
+
+def _true_labels(data: PartialLabels) -> NDArray[Any]:
+    if data.y is None:
+        raise ValueError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
+    return data.y
+
+
+def _decided(
+    data: PartialLabels,
+    process: str,
+    parameters: Mapping[str, Any] | None,
+    annotator: Annotator | None,
+    rows: NDArray[Any] | None,
+) -> tuple[dict[str, Any], NDArray[Any], Annotator | None]:
+    """Return the arguments of the process, the annotator's rows, and the annotator where it is asked."""
+    asks, arguments = asks_annotator(process), _arguments(data, process, parameters or {})
+    rows = np.arange(len(data)) if rows is None else np.sort(np.asarray(rows))
+    return arguments, rows, (annotator or Annotator()).resolve(data.x, len(data.classes)) if asks else None
 
 
 def checksum(candidates: NDArray[np.bool_]) -> str:

@@ -10,11 +10,10 @@ import numpy as np
 from oneof.data.cache import cache_folder
 from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName, VoteName
 from oneof.data.container import PartialLabels
-from oneof.data.download import digest, fetch
+from oneof.data.download import digest, fetch, remove_archive
 from oneof.data.formats import Bytes, read_cifar, read_counts, read_idx, read_mat
-from oneof.data.tables import alternatives
 from oneof.io.arguments import as_path
-from oneof.io.words import shown
+from oneof.io.words import alternatives, shown
 
 Root = str | os.PathLike[str] | None
 Pair = tuple[PartialLabels, PartialLabels]
@@ -115,6 +114,8 @@ def _locate(dataset: Dataset, folder: Path) -> list[Path]:
     missing = [file for file, path in found.items() if path is None]
     if missing:
         fetch(dataset, missing, folder)
+    else:
+        remove_archive(dataset, folder)
     return [path or folder / file.path for file, path in found.items()]
 
 

@@ -1,8 +1,9 @@
 """What every method shares: the base class, its fields, features, state, model files and checks."""
 
-from oneof.estimator.classifier import Disambiguation, PartialLabelClassifier
+from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, check, choice, count, flag, hyperparameters, names_with, number, setting
 from oneof.estimator.together import fit_together
+from oneof.labels import Disambiguation
 
 __all__ = [
     "Disambiguation",

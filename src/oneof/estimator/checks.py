@@ -1,11 +1,13 @@
 """What a fit refuses or warns of before it begins: settings that do not fit the method, each other or the rows."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
 
 from oneof.estimator.method_base import MethodBase
+from oneof.io.words import shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
 
@@ -57,6 +59,15 @@ def check_views(method: MethodBase) -> None:
             f"views is {method.views!r}, but {type(method).__name__} compares several views of each example; set "
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
+        )
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse what is no list of callables."""
+    if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
+        raise TypeError(
+            f"callbacks is {shown(callbacks)}, but must be a list of callables that take the report of an epoch; "
+            "pass [callback]"
         )
 
 

@@ -1,8 +1,8 @@
 """PartialLabelClassifier: a method with scikit-learn's interface. A method adds its own `start` and `step`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from oneof.estimator.checks import check_results
+from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
@@ -19,21 +19,13 @@ from oneof.estimator.model_file import save_model
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
 from oneof.io.arguments import target_path
-from oneof.labels import warn_of_unlearned
+from oneof.labels import Disambiguation, decide, warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
 from oneof.train.rows import Array
 from oneof.train.runtime import float_type, resolve_device, threads
 from oneof.train.trainer import train
-from oneof.train.trial import MetricCallback, Trial
-
-
-class Disambiguation(NamedTuple):
-    """The most likely candidate of every row, its probability, and the margin to the second."""
-
-    label: NDArray[Any]
-    probability: NDArray[np.floating[Any]]
-    margin: NDArray[np.floating[Any]]
+from oneof.train.trial import EpochCallback, MetricCallback, Trial
 
 
 @hyperparameters
@@ -74,6 +66,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         X_val: Any = None,
         y_val: Any = None,
         separator: str | None = None,
+        callbacks: Sequence[EpochCallback] = (),
     ) -> Self:
         """Learn from candidate sets.
 
@@ -90,8 +83,13 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Rows for early stopping and for choosing the epoch; ``y_val`` may be candidate sets or true labels.
         separator : str, optional
             Splits the strings of ``y`` and ``y_val``, such as ``"cat|dog"``; without it, a string is one label.
+        callbacks : list of callables, optional
+            Each is given an `oneof.callbacks.EpochReport` (epoch, loss, scores) after every epoch; one that
+            returns True ends the training. `oneof.callbacks` has some for TensorBoard, MLflow, Weights & Biases
+            and Optuna.
         """
-        return self.finish(train(self.prepare(X, y, sample_weight, X_val, y_val, separator=separator)))
+        given = self.prepare(X, y, sample_weight, X_val, y_val, separator=separator, callbacks=callbacks)
+        return self.finish(train(given))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_") and bool(self.learned_attributes())
@@ -132,7 +130,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
-        return self._decide(self.evaluate(self.label_posterior, X, y, separator))
+        return decide(self.evaluate(self.label_posterior, X, y, separator), self.classes_)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -154,6 +152,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         metrics: MetricCallback | None = None,
         on_epoch: Callable[[int], None] | None = None,
         pause: Callable[[], bool] | None = None,
+        callbacks: Sequence[EpochCallback] = (),
     ) -> Trial:
         """Check everything, put the rows on the device and start the method.
 
@@ -161,7 +160,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         Parameters
         ----------
-        X, y, sample_weight, X_val, y_val, separator
+        X, y, sample_weight, X_val, y_val, separator, callbacks
             As for `fit`.
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
@@ -173,7 +172,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         pause : callable, optional
             Is asked after every epoch; True writes the checkpoint and raises `oneof.train.Paused`.
         """
-        hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause}
+        check_callbacks(callbacks)
+        hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
         return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator)
 
     def finish(self, trial: Trial) -> Self:
@@ -191,7 +191,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         if np.isnan(self.label_distributions_).any():
             fail(self, trial.diverged or trial.divergence())
         self.history_ = trial.state.history
-        self.transduction_ = self._decide(self.label_distributions_).label
+        self.transduction_ = decide(self.label_distributions_, self.classes_).label
         return self
 
     # --- evaluation ---------------------------------------------------------------------------------------
@@ -230,7 +230,3 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         with threads(self.thread_count()):
             blocks = map(block, range(0, len(x), ROWS_AT_ONCE))
             return evaluate(self, lambda *block: function(*block).cpu(), blocks).numpy()
-
-    def _decide(self, distributions: NDArray[Any]) -> Disambiguation:
-        second, first = np.sort(distributions, axis=1)[:, -2:].T
-        return Disambiguation(self.classes_[distributions.argmax(1)], first, first - second)

@@ -17,7 +17,8 @@ def _accepts_views(value: Any) -> bool:
     return value is None or is_views(value)
 
 
-def _accepts_random_state(value: Any) -> bool:
+def accepts_random_state(value: Any) -> bool:
+    """Tell whether a value can seed what is drawn."""
     if isinstance(value, Integral):
         return not isinstance(value, bool) and 0 <= int(value) < 2**32
     return value is None or isinstance(value, np.random.RandomState)
@@ -69,7 +70,7 @@ class CommonSettings:
     random_state: int | np.random.RandomState | None = setting(
         None,
         "a whole number from 0 to 2**32 - 1, a RandomState or None",
-        _accepts_random_state,
+        accepts_random_state,
         doc="Same seed, same machine, same number of threads: the same weights to the last bit on a CPU.",
         roles=Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
         option="--seed",
@@ -96,7 +97,8 @@ class CommonSettings:
     threads: int | None = count(
         None,
         "in [1, 1024]",
-        doc="CPU threads; None is 1 for the linear and mlp networks (faster for these), else torch's number.",
+        doc="CPU threads, at most one for each core; None is 1 for the linear and mlp networks, which are faster "
+        "so, else torch's number.",
         roles=Role.TRACELESS,
     )
     checkpoint: str | PathLike[str] | None = setting(

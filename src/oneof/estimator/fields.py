@@ -35,10 +35,14 @@ class About(TypedDict, total=False):
 
 
 def setting(
-    default: Any, expected: str = "", accepts: Callable[[Any], bool] | None = None, **about: Unpack[About]
+    default: Any,
+    expected: str = "",
+    accepts: Callable[[Any], bool] | None = None,
+    kw_only: bool = True,
+    **about: Unpack[About],
 ) -> Any:
     """Declare a field with its default, what it must be (in words), and a test of that for `check`."""
-    return field(default=default, metadata={"expected": expected, "accepts": accepts, **about})
+    return field(default=default, kw_only=kw_only, metadata={"expected": expected, "accepts": accepts, **about})
 
 
 def number(default: float | None, condition: str = "", **about: Unpack[About]) -> Any:
@@ -75,6 +79,7 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
     "> 0": lambda value: value > 0,
     ">= 0": lambda value: value >= 0,
     ">= 1": lambda value: value >= 1,
+    ">= 2": lambda value: value >= 2,
     "in [0, 1]": lambda value: 0 <= value <= 1,
     "in [0, 1)": lambda value: 0 <= value < 1,
     "in [1, 1024]": lambda value: 1 <= value <= 1024,

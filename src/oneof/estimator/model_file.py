@@ -13,7 +13,7 @@ from oneof.io import tensors as tensor_file
 from oneof.nn.networks import Factory
 from oneof.train.batch import Data
 from oneof.train.rows import Scaler
-from oneof.train.runtime import float_type, resolve_device
+from oneof.train.runtime import float_type
 
 _M = TypeVar("_M", bound=MethodBase)
 _ROUNDING = 1e-3  # by which the sum of a label distribution may differ from 1
@@ -28,27 +28,20 @@ def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
 
 
 def read_model(
-    path: str | PathLike[str],
+    tensors: dict[str, Tensor],
+    facts: dict[str, Any],
     methods: Mapping[str, type[_M]],
     network: nn.Module | Factory | None = None,
     device: str = "auto",
 ) -> _M:
-    """Read a model that `save_model` wrote; ``methods`` are the classes that it may be of, by their names.
+    """Make a model of what `save_model` wrote into a file; ``methods`` are the classes it may be of, by name.
 
-    The other parameters are those of `oneof.load_model`.
+    The other parameters are those of `oneof.load_model`. What does not fit raises MisfitError.
     """
-    resolve_device(device)
-    tensors, facts = tensor_file.read(path, "model")
-    try:
-        model = described_model(facts, methods, network)
-        model.device = device
-        _take_rows(model, tensors)
-        _take_learned(model, tensors)
-    except MisfitError as error:
-        raise ValueError(
-            f"{str(path)!r} does not hold what its header promises ({error}); use an undamaged copy, or fit and "
-            "save the model again"
-        ) from None
+    model = described_model(facts, methods, network)
+    model.device = device
+    _take_rows(model, tensors)
+    _take_learned(model, tensors)
     return model
 
 
@@ -60,13 +53,18 @@ def _take_rows(model: MethodBase, tensors: dict[str, Tensor]) -> None:
         raise MisfitError("the tensor 'scaler.std' holds numbers that are not above 0")
     model.scaler_ = Scaler(mean, std)
 
+    take_distributions(model, tensors)
+    check_rows_agree(model, len(model.label_distributions_))
+
+
+def take_distributions(model: Any, tensors: dict[str, Tensor]) -> None:
+    """Give a model the label distributions of the rows that it was fitted on."""
     distributions = tensors.pop("label_distributions", torch.empty(0))
     if distributions.dim() != 2 or distributions.shape[1] != len(model.classes_):
         raise MisfitError(
             f"label_distributions has shape {tuple(distributions.shape)}, but there are {len(model.classes_)} "
             "classes"
         )
-    check_rows_agree(model, len(distributions))
     if not (distributions >= 0).all() or not ((distributions.sum(1) - 1).abs() <= _ROUNDING).all():
         raise MisfitError("label_distributions holds rows that are no distributions")
     model.label_distributions_ = distributions.numpy()

@@ -25,8 +25,8 @@ class MisfitError(ValueError):
     """Something in a file is not what it must be; the message says what, and the reader adds the file."""
 
 
-class ModelFacts(TypedDict):
-    """What the header of a model file holds, beside its kind and version."""
+class CommonFacts(TypedDict):
+    """What the header of every model file holds, beside its kind and version."""
 
     method: str  # the name of the class
     parameters: dict[str, Any]
@@ -35,22 +35,31 @@ class ModelFacts(TypedDict):
     input_shape: list[int] | None
     n_features_in: int
     feature_names_in: list[str] | None
-    training_rows: int
     history: dict[str, list[float]]
 
 
+class ModelFacts(CommonFacts):
+    """What the header of a model with networks holds."""
+
+    training_rows: int
+
+
 def facts_of(model: MethodBase) -> ModelFacts:
-    """Return the header of a fitted model."""
+    """Return the header of a fitted model with networks."""
+    return {**common_facts(model, _saved_settings(model)), "training_rows": model.training_rows_}
+
+
+def common_facts(model: Any, settings: dict[str, Any]) -> CommonFacts:
+    """Return what every header says of a fitted model."""
     names = getattr(model, "feature_names_in_", None)
     return {
         "method": type(model).__name__,
-        "parameters": _saved_settings(model),
+        "parameters": settings,
         "classes": model.classes_.tolist(),
         "classes_type": "str" if model.classes_.dtype.kind in "OU" else model.classes_.dtype.str,
         "input_shape": None if model.input_shape_ is None else list(model.input_shape_),
         "n_features_in": model.n_features_in_,
         "feature_names_in": None if names is None else list(names),
-        "training_rows": model.training_rows_,
         "history": model.history_,
     }
 
@@ -94,10 +103,16 @@ def described_model(
         check(model)
     except ValueError as error:
         raise MisfitError(str(error)) from None
+    set_common(model, header)
+    model.training_rows_ = header["training_rows"]
+    return model
+
+
+def set_common(model: Any, header: CommonFacts) -> None:
+    """Give a model its classes, inputs and history."""
     model.classes_ = _classes(header)
     _set_inputs(model, header)
-    model.training_rows_, model.history_ = header["training_rows"], header["history"]
-    return model
+    model.history_ = header["history"]
 
 
 def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Factory | None) -> dict[str, Any]:
@@ -124,7 +139,7 @@ def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Fa
     return settings
 
 
-def _classes(header: ModelFacts) -> NDArray[Any]:
+def _classes(header: CommonFacts) -> NDArray[Any]:
     names, kind = header["classes"], header["classes_type"]
     plain = all(isinstance(name, str | int | float) for name in names)
     try:
@@ -139,7 +154,7 @@ def _classes(header: ModelFacts) -> NDArray[Any]:
     return array
 
 
-def _set_inputs(model: MethodBase, header: ModelFacts) -> None:
+def _set_inputs(model: Any, header: CommonFacts) -> None:
     shape, features, names = header["input_shape"], header["n_features_in"], header["feature_names_in"]
     if features < 1:
         raise MisfitError(f"n_features_in is {features}, but must be >= 1")

@@ -1,6 +1,6 @@
 """From what a user gives `fit` to a trial: rows are checked, split, scaled and put on the device."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def prepare_trial(
     X_val: Any,
     y_val: Any,
     X_watched: Any,
-    hooks: Mapping[str, Callable[..., Any] | None],
+    hooks: Mapping[str, Any],
     separator: str | None = None,
 ) -> Trial:
     """Check everything, put the rows on the device and start the method."""
@@ -66,7 +66,7 @@ def prepare_trial(
             model.start(data)
         stored = _store(model, np.concatenate(watched)) if watched else None
     rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)  # type: ignore[arg-type]
+    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:

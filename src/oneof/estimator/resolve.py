@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
-from oneof.estimator.classifier import Disambiguation, PartialLabelClassifier
+from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.features import as_numpy
 from oneof.estimator.together import fit_together
 from oneof.io.words import shown
-from oneof.labels import WeightedSets, check_same_rows, encode_weights
+from oneof.labels import Disambiguation, WeightedSets, check_same_rows, encode_weights
 
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 

@@ -8,7 +8,8 @@ Bernoulli parameters, l the class scores with theta = softmax(l), s the distract
 the responsibilities.
 """
 
-from oneof.functional.common import indicator, members
+from oneof.functional.common import indicator, members, posterior_and_entropy
+from oneof.functional.competition import guess_log_likelihood
 from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes
 from oneof.functional.frequency import midpoints
 from oneof.functional.generation import (
@@ -46,6 +47,7 @@ __all__ = [
     "dirichlet_weights",
     "distractor_logits",
     "generation_nll",
+    "guess_log_likelihood",
     "indicator",
     "instance_contrast",
     "label_contrast",
@@ -60,6 +62,7 @@ __all__ = [
     "moved_prototypes",
     "nearest_neighbours",
     "posterior",
+    "posterior_and_entropy",
     "prior_nll",
     "responsibilities",
     "soft_cross_entropy",

@@ -1,6 +1,8 @@
 """Read candidate label sets, however they are written, into one boolean matrix, or one of weights."""
 
+from oneof.labels.disambiguation import Disambiguation, decide, disambiguate, posterior
 from oneof.labels.encoding import encode, encode_for_model, encode_weights, from_complementary
+from oneof.labels.folds import CandidateKFold
 from oneof.labels.validation import (
     check_learnable,
     check_same_rows,
@@ -12,15 +14,20 @@ from oneof.labels.votes import Votes, from_votes, vote_counts
 from oneof.labels.weighted import WeightedSets
 
 __all__ = [
+    "CandidateKFold",
+    "Disambiguation",
     "Votes",
     "WeightedSets",
     "check_learnable",
     "check_same_rows",
+    "decide",
+    "disambiguate",
     "encode",
     "encode_for_model",
     "encode_weights",
     "from_complementary",
     "from_votes",
+    "posterior",
     "rows_text",
     "vote_counts",
     "warn_of_absent",

@@ -9,7 +9,7 @@ from oneof.io.words import listed, warn
 
 Encoded = tuple[NDArray[np.bool_], NDArray[Any]]
 _ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that tells that they are of one class
-_SHUFFLE = "shuffle them first, or pass a splitter that does: cv=KFold(5, shuffle=True)"
+_BALANCE = "pass a splitter that keeps labels in balance: cv=oneof.CandidateKFold(5)"
 
 
 class ForeignLabelsError(ValueError):
@@ -43,7 +43,7 @@ def warn_of_absent(candidates: NDArray[Any], names: NDArray[Any]) -> None:
         )
         warn(
             f"{found} of no training row, but only what has rows is learned: add rows or drop the column. Where "
-            f"rows sorted by class are split, {_SHUFFLE}"
+            f"rows sorted by class are split, {_BALANCE}"
         )
 
 
@@ -56,13 +56,13 @@ def warn_of_unlearned(candidates: NDArray[np.bool_], distributions: NDArray[Any]
     if rows.size:
         absent = listed(names[candidates[rows].any(axis=0)])
         found = f"y has no label but {absent} in {rows_text(rows)}, and no training row had it, so that these rows"
-        warn(f"{found} count as wrong. Where rows sorted by class are split, {_SHUFFLE}")
+        warn(f"{found} count as wrong. Where rows sorted by class are split, {_BALANCE}")
     elif len(candidates) >= _ENOUGH_ROWS and (nearly_all & ~chosen).any():
         absent = listed(names[nearly_all & ~chosen])
         found = (
             f"class {absent} is a candidate of nearly all rows of y, but the most likely label of no training row"
         )
-        warn(f"{found}. Where rows sorted by class are split, {_SHUFFLE}")
+        warn(f"{found}. Where rows sorted by class are split, {_BALANCE}")
 
 
 def check_same_rows(x_rows: int, y_rows: int) -> None:

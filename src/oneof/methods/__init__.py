@@ -5,12 +5,17 @@ from os import PathLike
 
 from torch import nn
 
+from oneof.em import EMClassifier
+from oneof.em.model_file import read_em_model
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.model_file import read_model
+from oneof.estimator.model_header import MisfitError
+from oneof.io import tensors as tensor_file
 from oneof.io.arguments import as_path
-from oneof.io.words import shown
+from oneof.io.words import shown, warn
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
+from oneof.methods.competition import Competition
 from oneof.methods.idgp import IDGP
 from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
@@ -32,8 +37,11 @@ __all__ = [
     "PRODEN",
     "RC",
     "VALEN",
+    "Classifier",
+    "Competition",
     "Membership",
     "PiCO",
+    "classifiers",
     "load_model",
 ]
 
@@ -48,7 +56,14 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "cc": CC,
     "proden": PRODEN,
     "membership": Membership,
+    "competition": Competition,
 }
+Classifier = PartialLabelClassifier | EMClassifier
+
+
+def classifiers() -> dict[str, type[Classifier]]:
+    """Return what commands and plans know by name: the methods, and EMClassifier, which has no epochs."""
+    return {**METHODS, "em": EMClassifier}
 
 
 def load_model(
@@ -56,7 +71,7 @@ def load_model(
     network: nn.Module | Factory | None = None,
     device: str = "auto",
     methods: Mapping[str, type[PartialLabelClassifier]] | None = None,
-) -> PartialLabelClassifier:
+) -> Classifier:
     """Read a fitted model that ``model.save(path)`` wrote.
 
     Parameters
@@ -79,4 +94,18 @@ def load_model(
             )
     resolve_device(device)
     known = {method.__name__: method for method in (*METHODS.values(), *(methods or {}).values())}
-    return read_model(as_path(path, "path"), known, network, device)
+    path = as_path(path, "path")
+    tensors, facts = tensor_file.read(path, "model")
+    try:
+        if facts.get("method") != EMClassifier.__name__:
+            return read_model(tensors, facts, known, network, device)
+        if network is not None or device not in ("auto", "cpu"):
+            warn(
+                "the file holds an EMClassifier, which has no network and no device, so that these have no effect"
+            )
+        return read_em_model(EMClassifier, tensors, facts)
+    except MisfitError as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold what its header promises ({error}); use an undamaged copy, or fit and "
+            "save the model again"
+        ) from None

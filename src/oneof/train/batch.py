@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from oneof import functional as F
 from oneof.augment import make_views
 from oneof.train.rows import HostRows, Scaler
 from oneof.train.runtime import compute_pair
@@ -143,6 +144,22 @@ class Batch:
     def put(self, table: Tensor, values: Tensor) -> None:
         """Write these rows of a table; values carry no gradient."""
         table.index_copy_(0, self.index, values.detach().to(table.dtype))
+
+    def mixup(self, network: Callable[[Tensor], Tensor], targets: Tensor) -> Tensor:
+        """Return the losses (..., B) of mixed rows: cross-entropies to the mixtures of their targets (..., B, K).
+
+        Each row x of the first view is mixed with the row x' that happens to stand before it: ``t x + (1 - t) x'``
+        with t uniform in [1/2, 1].
+        """
+        x, axis = self.x, self.index.dim() - 1
+        t = 0.5 + 0.5 * self.uniform().to(targets.dtype)  # (..., B)
+        of_row = t.view(*t.shape, *[1] * (x.dim() - t.dim())).to(x.dtype)
+        outputs = network(torch.lerp(x.roll(1, axis), x, of_row))
+        return F.soft_cross_entropy(outputs, torch.lerp(targets.roll(1, axis), targets, t.unsqueeze(-1)))
+
+    def uniform(self) -> Tensor:
+        """Draw a number in [0, 1) for every row (..., B)."""
+        return torch.rand(self.index.shape, device=self.index.device)
 
     def dirichlet(self, concentration: Tensor) -> Tensor:
         """Draw a Dirichlet sample (..., K), differentiable in its concentration."""

@@ -1,9 +1,9 @@
 """A trial: one training from its prepared rows to its result, and where it stands."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -19,6 +19,21 @@ from oneof.train.trial_state import Setup, State
 
 # From class probabilities (..., M, K) of the watched rows to numbers (...) by name.
 MetricCallback = Callable[[Array], Mapping[str, Any]]
+
+
+class EpochReport(NamedTuple):
+    """What callbacks are told of an epoch that is done."""
+
+    epoch: int  # from 0
+    loss: float
+    scores: dict[str, float]  # validation_score, where there are validation rows, and what `metrics` gave
+
+    def numbers(self) -> dict[str, float]:
+        """Return the loss and the scores, by name."""
+        return {"loss": self.loss, **self.scores}
+
+
+EpochCallback = Callable[[EpochReport], bool | None]  # True ends the training
 
 
 class Paused(Exception):  # noqa: N818
@@ -43,16 +58,18 @@ class Trial:
     metrics: MetricCallback | None = None
     on_epoch: Callable[[int], None] | None = None
     pause: Callable[[], bool] | None = None
+    callbacks: Sequence[EpochCallback] = ()
     checkpoint: Checkpoint | None = None
     progress: EpochProgress | None = None
     state: State = field(default_factory=State)
     diverged: TrainingDiverged | None = None  # the error, where numbers are no longer finite
+    told_to_stop: bool = False  # by a callback
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, the score has not risen for too long, or the training has diverged."""
+        """Whether all epochs are done, score or callback ended the training, or it has diverged."""
         done = self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
-        return done or self.diverged is not None
+        return done or self.told_to_stop or self.diverged is not None
 
     def divergence(self) -> TrainingDiverged:
         """Return the error of a training that diverges in the present epoch, or in the last one."""
@@ -79,6 +96,9 @@ class Trial:
             self.state.history.setdefault(name, []).append(value)
         if self.on_epoch is not None:
             self.on_epoch(self.state.epoch)
+        report = EpochReport(self.state.epoch, loss, dict(numbers))
+        answers = [callback(report) for callback in self.callbacks]
+        self.told_to_stop = any(answer is True for answer in answers)
         self.state.epoch += 1
 
     def measure(self, evaluated: Tensor) -> dict[str, float] | None:

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from oneof.bench.ledger import Records
-from oneof.bench.plan import SUPERVISED, Plan
+from oneof.bench.plan import BOUNDS, Plan
 from oneof.bench.record import check_record, reason_of
 from oneof.bench.report.grids import Result, Results
 from oneof.bench.report.paper import Paper
@@ -60,8 +60,9 @@ class Report:
 
     @property
     def bounds(self) -> list[str]:
-        """The methods that learn from true labels."""
-        return [label for label, method in self.plan.methods.items() if method["method"] == SUPERVISED]
+        """The methods that know more than candidate sets, those with true labels first."""
+        of = {label: method["method"] for label, method in self.plan.methods.items()}
+        return [label for bound in BOUNDS for label, method in of.items() if method == bound]
 
     @cached_property
     def results(self) -> Results:

@@ -160,7 +160,7 @@ def run_result(record: DoneRecord, spec: Spec) -> RunResult:
         ),
         candidates={name: float(v) for name, v in facts.items() if isinstance(v, int | float) and is_number(v)},
         sets=facts.get("sha256"),
-        patience=spec["settings"]["patience"],
+        patience=spec["settings"].get("patience"),
         environment=Environment(
             record["commit"] or "unknown",
             record["device"],

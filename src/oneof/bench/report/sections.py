@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean
 
+from oneof.bench.plan import SUPERVISED
 from oneof.bench.record import CRITERIA, WAYS
 from oneof.bench.report.grids import Result, accuracies, accuracy, differences, signed
 from oneof.bench.report.provenance import provenance, set_notes
@@ -101,7 +102,7 @@ def _beside(report: Report, label: str, name: str, mean: float, std: float) -> l
 
 
 def _gap(report: Report) -> Section | None:
-    if not report.bounds:
+    if not report.bounds or report.plan.methods[report.bounds[0]]["method"] != SUPERVISED:
         return None
     bound, reference, names = report.bounds[0], report.plan.reference, report.plan.datasets
     contest = sorted(report.results.contest, key=lambda label: label != reference)
@@ -147,6 +148,8 @@ def _effort(outcome: MethodResult) -> list[Entry]:
 
 
 def _curves(report: Report) -> Section | None:
+    if not report.plan.curves:
+        return None
     figures = []
     for name in report.plan.datasets:
         chosen = {label: row[name].choose() for label, row in report.outcomes.items()}

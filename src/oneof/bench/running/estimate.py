@@ -9,14 +9,16 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneof.bench.ledger import read
-from oneof.bench.plan import Plan, Run
+from oneof.bench.plan import Plan, Run, run_class
 from oneof.bench.record import damage_of
 from oneof.bench.running.board import duration
-from oneof.data.catalogue import DATASETS
+from oneof.data.catalogue import DATASETS, Dataset
+from oneof.em import EMClassifier
+from oneof.estimator import PartialLabelClassifier
 from oneof.estimator.checks import check_warm_up
-from oneof.methods import METHODS
 from oneof.train import train
 
 _STEPS = 3  # that are timed, after one epoch of as many that warms up
@@ -34,37 +36,66 @@ def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[st
     for dataset, label in counts:
         alike = [run for run in runs if (run.dataset, run.label) == (dataset, label)]
         known = [records[run.key]["seconds"] for run in alike if records.get(run.key, {}).get("status") == "done"]
-        seconds = fmean(known) if known else time_run(alike[0].spec, device)
+        at_once = issubclass(run_class(alike[0].spec), EMClassifier)
+        guess = time_fit if at_once else time_run
+        seconds = fmean(known) if known else guess(alike[0].spec, device)
         total += seconds * counts[dataset, label]
-        source = f"mean of {len(known)} done" if known else f"{_STEPS} timed steps, evaluation not included"
+        timed = "one timed fit" if at_once else f"{_STEPS} timed steps, evaluation not included"
+        source = f"mean of {len(known)} done" if known else timed
         yield f"{label} on {dataset}: {counts[dataset, label]} runs of {duration(seconds)} ({source})"
     yield f"about {total / 3600 / workers:.2f} hours with {workers} at a time; annotators not included"
 
 
 def warn_of_settings(runs: Iterable[Run]) -> None:
     """Warn once of each method and its settings that a fit would warn of."""
-    models = (METHODS[run.spec["method"].lower()](**run.spec["settings"]) for run in runs)
-    for model in {(type(model), model.epochs, getattr(model, "warm_up", 0)): model for model in models}.values():
+    models = (run_class(run.spec)(**run.spec["settings"]) for run in runs)
+    trained = (model for model in models if isinstance(model, PartialLabelClassifier))
+    for model in {(type(model), model.epochs, getattr(model, "warm_up", 0)): model for model in trained}.values():
         check_warm_up(model)
 
 
 def time_run(spec: Mapping[str, Any], device: str) -> float:
-    """Guess the seconds of a run from a few steps on random rows of the right shape."""
-    dataset, settings = DATASETS[spec["dataset"]], dict(spec["settings"])
-    share = 1 - spec["split"]["validation"] - (0 if len(dataset.rows) == 2 else spec["split"]["test"])
-    rows = round(share * dataset.rows[0])
+    """Guess the seconds of a training from a few steps on random rows of the right shape."""
+    settings, rows = dict(spec["settings"]), _training_rows(spec)
     size = min(settings["batch_size"], rows)
-    rng, sample = np.random.default_rng(0), size * _STEPS
-    x = rng.integers(0, 256, size=(sample, *dataset.shape)).astype(np.uint8 if len(dataset.shape) > 1 else float)
-    candidates = rng.random((sample, len(dataset.classes))) < 0.3
-    candidates[np.arange(sample), np.arange(sample) % len(dataset.classes)] = True
+    x, candidates = _random_rows(DATASETS[spec["dataset"]], size * _STEPS)
     ends: list[float] = []
     timed = {**settings, "epochs": 2, "patience": None}
     if "warm_up" in settings:
         timed["warm_up"] = min(settings["warm_up"], 1)  # the second epoch, which is timed, comes after it
-    model = METHODS[spec["method"].lower()](**timed, device=device)
+    model: Any = run_class(spec)(**timed, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these rows and epochs are no user's
         train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
     steps: int = rows // size * settings["epochs"]
     return (ends[1] - ends[0]) / _STEPS * steps
+
+
+def time_fit(spec: Mapping[str, Any], _: str) -> float:
+    """Guess the seconds of an EMClassifier from one round on random rows, as many as a fit of a fold has."""
+    settings = spec["settings"]
+    x, candidates = _random_rows(DATASETS[spec["dataset"]], _training_rows(spec))
+    model = EMClassifier(**{**settings, "rounds": 1, "folds": 2}, random_state=0)
+    begin = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(x, candidates)
+    # That were two fits of half the rows, and one of all.
+    fits: int = settings["rounds"] * (settings["folds"] - 1) + 1
+    return (time.monotonic() - begin) / 2 * fits
+
+
+def _training_rows(spec: Mapping[str, Any]) -> int:
+    dataset = DATASETS[spec["dataset"]]
+    share: float = 1 - spec["split"]["validation"] - (0 if len(dataset.rows) == 2 else spec["split"]["test"])
+    return round(share * dataset.rows[0])
+
+
+def _random_rows(dataset: Dataset, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return random rows of the shape of a data set, and candidate sets."""
+    rng = np.random.default_rng(0)
+    kind = np.uint8 if len(dataset.shape) > 1 else float
+    x = rng.integers(0, 256, size=(rows, *dataset.shape)).astype(kind)
+    candidates = rng.random((rows, len(dataset.classes))) < 0.3
+    candidates[np.arange(rows), np.arange(rows) % len(dataset.classes)] = True
+    return x, candidates

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from subprocess import SubprocessError
 from subprocess import run as run_command
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import oneof
 from oneof.bench.keys import run_key
+from oneof.bench.plan import run_class
 from oneof.bench.record import (
     CRITERIA,
     Circumstances,
@@ -34,12 +35,16 @@ from oneof.bench.record import (
     ResultsByWay,
     Spec,
 )
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.problem import Problem
-from oneof.methods import METHODS
+from oneof.em import EMClassifier
+from oneof.estimator import PartialLabelClassifier
+from oneof.labels import WeightedSets
 from oneof.train import Paused, TrainingDiverged, Trial
 from oneof.train.parallel.grouping import train_together
 from oneof.train.runtime import resolve_device
 
+_PACKAGES = ("torch", "numpy", "scikit-learn")  # whose versions are recorded
 _POINTS = 20  # of a curve: thousands of runs must fit a repository
 _DIGITS = 4
 _OUT_OF_MEMORY = "out of memory: use fewer workers, a smaller batch_size or network, or another device"
@@ -54,10 +59,12 @@ class Job:
     checkpoint: Path | None
 
 
-def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Record | None]:
+def execute(jobs: Sequence[Job], device: str, deadline: Deadline | None) -> list[Record | None]:
     """Train and measure runs, alike ones at once; return their records, None for runs that the deadline paused."""
     started = time.monotonic()
     try:
+        if any(issubclass(run_class(job.spec), EMClassifier) for job in jobs):
+            return [_fit_at_once(job) for job in jobs]
         trials = [prepare_trial(job, device, deadline) for job in jobs]
         with suppress(Paused):
             train_together(trials)
@@ -65,11 +72,19 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
-        lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        text = f"{_OUT_OF_MEMORY} ({error})" if lack else traceback.format_exc()
-        failed = _failed(jobs[0].spec, text, device)
+        failed = failure(jobs[0].spec, error, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Tell whether memory was short, for this error or one that was being handled when it was raised."""
+    while error is not None:
+        # torch has an error of its own for the memory of GPUs alone
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+            return True
+        error = error.__context__
+    return False
 
 
 def _record(job: Job, trial: Trial, device: str) -> Record | None:
@@ -95,6 +110,13 @@ def died(spec: Spec, reason: str, device: str) -> FailedRecord:
     return _failed(spec, f"{reason}; if it was killed, the machine was probably {_OUT_OF_MEMORY}", device)
 
 
+def failure(spec: Spec, error: Exception, device: str) -> FailedRecord:
+    """Return the record of a run that raised an error."""
+    if lacks_memory(error):
+        return _failed(spec, f"{_OUT_OF_MEMORY} ({error})", device)
+    return _failed(spec, "".join(traceback.format_exception(error)), device)
+
+
 def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
     where = circumstances(device)
     return {
@@ -108,39 +130,65 @@ def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
     }
 
 
-def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
+def prepare_trial(job: Job, device: str, deadline: Deadline | None) -> Trial:
     """Make the estimator of a run and all that its training needs, without training it."""
     spec, problem = job.spec, job.problem
-    cls = METHODS[spec["method"].lower()]
+    cls = run_class(spec)
+    assert issubclass(cls, PartialLabelClassifier)
     model = cls(**spec["settings"], random_state=spec["seed"], device=device, checkpoint=job.checkpoint)
     one_hot = np.eye(len(problem.train.classes), dtype=bool)
-    labels = one_hot[problem.train.y] if spec["labels"] == "true" else problem.train.candidates
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     return model.prepare(
         problem.train.x,
-        labels,
+        _labels(spec, problem),
         X_val=problem.validation.x,
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
         metrics=problem.measure,
-        pause=None if deadline is None else lambda: time.time() >= deadline,
+        pause=None if deadline is None else deadline.has_passed,
     )
 
 
+def _labels(spec: Spec, problem: Problem) -> Any:
+    """Return what a run learns from."""
+    if spec["labels"] == "true":
+        return np.eye(len(problem.train.classes), dtype=bool)[problem.train.y]
+    return WeightedSets(problem.likelihoods) if spec["labels"] == "likelihoods" else problem.train.candidates
+
+
+def _fit_at_once(job: Job) -> DoneRecord:
+    """Train and measure a run without epochs: nothing is chosen by validation rows, and curves have one point."""
+    problem, started = job.problem, time.monotonic()
+    model = EMClassifier(**job.spec["settings"], random_state=job.spec["seed"])
+    model.fit(problem.train.x, problem.train.candidates)
+    seconds = time.monotonic() - started
+    measured = problem.measure(model.predict_proba(np.concatenate([problem.validation.x, problem.test.x])))
+    history = {"loss": np.array(model.history_["loss"][-1:] or [np.nan])}
+    history |= {name: np.array([value]) for name, value in measured.items()}
+    package = {"lightgbm": ("lightgbm",), "xgboost": ("xgboost",)}.get(model.estimator, ())
+    return _done_record(job, model, history, circumstances("cpu", (*_PACKAGES, *package)), seconds)
+
+
 def _done(job: Job, trial: Trial, device: str) -> DoneRecord:
-    """Return the record of a run that is done."""
+    """Return the record of a training that is done."""
     model: Any = trial.method
     model.finish(trial)
     history = {name: np.array(values) for name, values in model.history_.items()}
+    return _done_record(job, model, history, circumstances(device), trial.state.seconds)
+
+
+def _done_record(
+    job: Job, model: Any, history: Mapping[str, NDArray[Any]], where: Circumstances, seconds: float
+) -> DoneRecord:
     transductive = float((model.transduction_ == job.problem.train.y).mean())
-    stopped_by_truth = job.spec["settings"]["patience"] is not None
+    stopped_by_truth = job.spec["settings"].get("patience") is not None
     return {
         "key": run_key(job.spec),
         "status": "done",
         "spec": job.spec,
-        **circumstances(device),
-        "seconds": round(trial.state.seconds, 3),
+        **where,
+        "seconds": round(seconds, 3),
         "memory": peak_memory(),
         "candidates": job.problem.facts,
         "epochs": len(history["loss"]),
@@ -188,7 +236,7 @@ def _curves(history: Mapping[str, NDArray[Any]]) -> CurvePoints:
     points = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
 
     def curve(name: str) -> list[Any]:
-        return [float(f"{value:.{_DIGITS}g}") for value in history[name][points]]
+        return [None if np.isnan(value) else float(f"{value:.{_DIGITS}g}") for value in history[name][points]]
 
     return {
         "epoch": points.tolist(),
@@ -200,13 +248,21 @@ def _curves(history: Mapping[str, NDArray[Any]]) -> CurvePoints:
     }
 
 
-def circumstances(device: str) -> Circumstances:
+def circumstances(device: str, packages: Sequence[str] = _PACKAGES) -> Circumstances:
     """Say where and with what a run was made."""
     where = resolve_device(device)
     name = torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU"
     versions = {"oneof": oneof.__version__, "python": platform.python_version()}
-    versions |= {package: version(package) for package in ("torch", "numpy", "scikit-learn")}
+    versions |= {package: _version(package) for package in packages}
     return {"device": name, "versions": versions, "commit": commit()}
+
+
+def _version(package: str) -> str:
+    """Return the version of a package; that of XGBoost may be installed under two names."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return version(f"{package}-cpu")
 
 
 @cache

@@ -13,7 +13,7 @@ from oneof.bench.record import CandidateFacts
 from oneof.data import corrupt, load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
-from oneof.data.generate import asks_annotator, checksum, generate
+from oneof.data.generate import asks_annotator, checksum, generate, set_likelihoods
 from oneof.metrics import approximated_accuracy
 from oneof.train.checkpoint import fingerprint
 from oneof.train.runtime import seed_for
@@ -30,6 +30,7 @@ class Problem:
     validation: PartialLabels
     test: PartialLabels
     facts: CandidateFacts  # what the candidate sets are like
+    likelihoods: NDArray[Any] | None = None  # P(S | x, y = j) of the training rows, where a run may know it
 
     def measure(self, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Measure models (...) by their probabilities (..., M, K) of validation rows and then of test rows."""
@@ -73,7 +74,16 @@ def make_problem(
         everything = _with_sets_of(sets, everything, wanted["sha256"])
         facts = corrupt.summary(everything.candidates)
     known = cast(CandidateFacts, {**facts, "sha256": checksum(everything.candidates)})
-    return Problem(everything.take(training), everything.take(validation), test, known)
+    parts = everything.take(training), everything.take(validation), test
+    if spec.get("labels") != "likelihoods":
+        return Problem(*parts, known)
+    if wanted is None or "process" not in wanted:
+        raise ValueError(
+            f"the oracle learns from the likelihoods of candidate sets, but those of {everything.name!r} were not "
+            "drawn by this plan; name a process under [candidates], or leave the oracle out"
+        )
+    likelihoods = set_likelihoods(everything, device=device, **_how(wanted, training))
+    return Problem(*parts, known, likelihoods[training])
 
 
 def _with_sets_of(file: Path | None, pool: PartialLabels, sha256: str) -> PartialLabels:
@@ -94,19 +104,21 @@ def _with_sets_of(file: Path | None, pool: PartialLabels, sha256: str) -> Partia
 def _with_candidates(
     pool: PartialLabels, training: NDArray[Any], test: PartialLabels, wanted: Mapping[str, Any], device: str
 ) -> tuple[PartialLabels, dict[str, Any]]:
-    generated = generate(
-        pool,
-        wanted["process"],
-        seed=wanted["seed"],
-        parameters=wanted["parameters"],
-        annotator=Annotator(**wanted["annotator"]) if "annotator" in wanted else None,
-        rows=training,
-        test=test,
-        device=device,
-    )
+    generated = generate(pool, seed=wanted["seed"], test=test, device=device, **_how(wanted, training))
     facts = {
         name: generated.manifest[name]
         for name in (*_SUMMARY, *_ANNOTATOR)
         if generated.manifest.get(name) is not None
     }
     return pool.with_candidates(generated.candidates), facts
+
+
+def _how(wanted: Mapping[str, Any], training: NDArray[Any]) -> dict[str, Any]:
+    """Return how sets are drawn, as arguments of `generate` and `set_likelihoods`."""
+    annotator = Annotator(**wanted["annotator"]) if "annotator" in wanted else None
+    return {
+        "process": wanted["process"],
+        "parameters": wanted["parameters"],
+        "annotator": annotator,
+        "rows": training,
+    }

@@ -19,6 +19,7 @@ from oneof.data.corrupt.chances import (
     flip_chances,
     hierarchical_chances,
     pair_chances,
+    set_log_likelihoods,
     uniform_chances,
     uniform_sets_chances,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "instance_dependent",
     "pair",
     "pair_chances",
+    "set_log_likelihoods",
     "summary",
     "true_labels",
     "uniform",

@@ -1,7 +1,8 @@
 """The exact chance with which each process adds each wrong label; the true label has chance 0 here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,6 +117,34 @@ CHANCES: dict[str, Callable[..., Floats]] = {
     "pair": pair_chances,
     "hierarchical": hierarchical_chances,
 }
+INDEPENDENT = ("instance", "class", "pair", "hierarchical")  # processes that draw every label by itself
+
+
+def set_log_likelihoods(candidates: ArrayLike, process: str, arguments: Mapping[str, Any]) -> Floats:
+    """Return ``log P(S | y = j)`` (n, K) of candidate sets for every label j, -inf where j is not in the set.
+
+    For processes that draw each label by itself, whose arguments beside y are given: with c the chances of
+    `CHANCES` for y = j it is the sum over k != j of log c_k in the set and of log(1 - c_k) outside.
+    """
+    if process not in INDEPENDENT:
+        raise ValueError(
+            f"process is {shown(process)}, which does not draw labels one by one; the likelihood of its sets is "
+            f"known for {', '.join(INDEPENDENT)}"
+        )
+    sets = as_array(candidates, "candidates").astype(bool)
+    n, k = sets.shape
+    found = np.full((n, k), -np.inf)
+    for j in np.flatnonzero(sets.any(0)):
+        rows = np.flatnonzero(sets[:, j])
+        given = (
+            {**arguments, "scores": np.asarray(arguments["scores"])[rows]} if "scores" in arguments else arguments
+        )
+        chances = CHANCES[process](np.full(len(rows), j), **given)
+        chances = np.where(sets[rows], chances, 1 - chances)
+        chances[:, j] = 1
+        with np.errstate(divide="ignore"):
+            found[rows, j] = np.log(chances).sum(1)
+    return found
 
 
 def certain_distractors(chances: Floats) -> float:
