@@ -21,6 +21,7 @@ WAYS = (
 )
 DIFFERENCES = (
     ("idgp", "majority"),
+    ("idgp", "cleanlab"),
     ("idgp, resolve", "majority"),
     ("idgp, resolve", "cleanlab"),
     ("idgp, resolve", "cleanlab, same network"),
