@@ -1,8 +1,9 @@
 """Put the runs of a plan where published results are kept: ``python benchmarks/publish.py PLAN LEDGER...``.
 
 Writes benchmarks/results/PLAN.jsonl: of the given ledgers what is done and belongs to the plan, in its order.
-Where a search is complete, the curves of points that were not chosen keep their first and last epoch: reports show
-no others, and thousands of them do not fit a repository. Then ``oneof report`` writes docs/results/PLAN.
+Where a search is complete, the curves of points that were not chosen keep their first and last epoch, and so do
+all curves of a plan with curves = false: reports show no others, and thousands of them do not fit a repository.
+Then ``oneof report`` writes docs/results/PLAN.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def records_of(plan: Plan, ledger: Records) -> Iterator[Mapping[str, Any]]:
     for run in plan.runs():
         record = ledger.records.get(run.key)
         if record is not None and record["status"] == "done":
-            yield with_ends(record) if run.key in unseen else record
+            yield with_ends(record) if run.key in unseen or not plan.curves else record
 
 
 def unchosen(plan: Plan, ledger: Records) -> set[str]:

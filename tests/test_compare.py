@@ -1,5 +1,6 @@
 """Comparisons of methods: the numbers of a literal loop, the choice by hand, the commands, and one advice."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from oneof.cli import app
 from oneof.comparison.contenders import DEFAULTS
 from oneof.comparison.result import DRAWS, HeldOut, Interval, judge
 from oneof.comparison.summary import ADVICE, render_page
+from oneof.io.progress import StageProgress
 from oneof.methods import classifiers
 from oneof.train import TrainingDiverged
 
@@ -261,6 +263,21 @@ def test_auto_fits_the_method_that_is_recommended(table, iris):
     settings = f"{FROM_TABLE} {warm_up}" if hasattr(cls, "warm_up") else FROM_TABLE
     run(f"fit {settings} --method {found.best} --quiet --out named")
     assert Path("model").read_bytes() == Path("named").read_bytes()
+
+
+def test_a_terminal_sees_a_bar_that_ends_full(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with StageProgress("comparison", ["cc", "proden"], visible=True) as progress:
+        for stage in progress.stages:
+            progress.advance(0.5)
+            progress.finish(stage)
+        assert progress._bar.finished
+    assert "comparison" in screen.getvalue()
 
 
 @pytest.fixture(scope="module")

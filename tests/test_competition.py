@@ -137,8 +137,8 @@ class Process(Layer):
     def __init__(self, S):
         wrong = S.sum() / N - 1
         super().__init__(1, rate=0.03, decay=0.0)
-        self.parameters = [torch.tensor([1.0, math.log(-(K - 1) * math.log(1 - wrong / (K - 1)))]).double()]
-        self.parameters[0].requires_grad_()
+        self.log_rate = math.log(-(K - 1) * math.log(1 - wrong / (K - 1)))
+        self.parameters = [torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)]
 
 
 class Affinity(Layer):
@@ -165,10 +165,13 @@ def test_competition(kappa, shifts, weigh, monkeypatch):
     rows, f, process, affinity, history = standardise(X, weight), Layer(K), Process(S), Affinity(), []
 
     def terms(u, i):
-        tau, log_M = process.parameters[0]
+        tau, change = process.parameters[0]
         C = affinity.matrix()
         return [
-            softmax(u)[j] * torch.exp(kappa * log_likelihood([tau * v for v in u], S[i], C, torch.exp(log_M), j))
+            softmax(u)[j]
+            * torch.exp(
+                kappa * log_likelihood([tau * v for v in u], S[i], C, torch.exp(process.log_rate + change), j)
+            )
             if S[i][j]
             else torch.zeros((), dtype=torch.float64)
             for j in range(K)

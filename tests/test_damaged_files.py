@@ -329,6 +329,21 @@ def test_an_edited_checkpoint_is_refused_in_one_sentence_or_trains_to_numbers(pa
     assert refused > SEEDS / 2
 
 
+def test_a_checkpoint_of_format_1_goes_on(paused, problem, tmp_path):
+    """It has neither tables of the best epoch nor momentum of networks that no loss has reached."""
+    original, made = paused
+    whole = made(None).fit(*problem)
+    tensors, facts = unpack(original)
+    absent = {name for name in tensors if name.startswith("best.")} - {f"best.{name}" for name in whole.weights()}
+    absent |= {name for name, tensor in tensors.items() if "momentum_buffer" in name and not tensor.any()}
+    assert absent or whole.momentum == 0
+    path = tmp_path / "fit"
+    pack(path, {name: tensor for name, tensor in tensors.items() if name not in absent}, facts | {"version": 1})
+    resumed = made(path).fit(*problem)
+    for name, tensor in whole.learned().items():
+        assert torch.equal(tensor, resumed.learned()[name]), name
+
+
 def test_an_untouched_checkpoint_goes_on(paused, problem, tmp_path):
     original, made = paused
     path = tmp_path / "fit"
@@ -377,6 +392,11 @@ def test_an_untouched_checkpoint_goes_on(paused, problem, tmp_path):
             "state.best_score is 0.1, which is not the score of epoch",
         ),
         (lambda t, f: f["state"].update(seconds=-1.0), "state.seconds is -1.0, but must be >= 0"),
+        (lambda t, f: f["state"].update(seconds=10**400), "state.seconds is .*, but must be >= 0"),
+        (
+            lambda t, f: f["state"]["history"].update(loss=[1.0, 10**400]),
+            "state.history.loss holds numbers that are n",
+        ),
         (
             lambda t, f: f["state"]["history"].update(loss=[1.0, math.nan]),
             "state.history.loss holds numbers that are n",

@@ -1,7 +1,7 @@
 """Data sets: the container checks itself, known names load, and real files hold what the catalogue says."""
 
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import get_args
 
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from oneof.data import PartialLabels, describe_datasets, load_dataset
 from oneof.data.cache import cache_folder
-from oneof.data.catalogue import CIFAR100_SUPERCLASSES, DATASETS, ImageName, TableName
+from oneof.data.catalogue import CIFAR100_SUPERCLASSES, DATASETS, ImageName, TableName, VoteName
 from oneof.data.formats import read_cifar
 from oneof.data.loading import data_folder
 from published import cifar_bytes, idx_gz, mat_bytes, published, put, small_images, small_table
@@ -225,7 +225,7 @@ def test_unknown_names():
     with pytest.raises(ValueError, match=r"there is no data set 'MSRC-v2'; did you mean 'msrcv2'"):
         load_dataset("MSRC-v2")
     with pytest.raises(
-        ValueError, match=r"there is no data set 'zzz'; there are 'mnist', 'fashion-mnist',.*11 in all"
+        ValueError, match=r"there is no data set 'zzz'; there are 'mnist', 'fashion-mnist',.*12 in all"
     ):
         load_dataset("zzz")
 
@@ -254,7 +254,7 @@ def test_where_files_are_looked_for(tmp_path, monkeypatch):
 
 
 def test_the_catalogue_agrees_with_itself():
-    assert list(DATASETS) == [*get_args(ImageName), *get_args(TableName)]
+    assert list(DATASETS) == [*get_args(ImageName), *get_args(TableName), *get_args(VoteName)]
     for dataset in DATASETS.values():
         assert len(dataset.rows) == (2 if dataset.name in get_args(ImageName) else 1)
         assert all(file.urls or dataset.archive for file in dataset.files if file.sha256)
@@ -332,3 +332,75 @@ def test_real_tables(name, sizes, certain, lowest, highest, real_dataset):
     assert np.array_equal(data.x, expected["data"])
     assert np.array_equal(data.candidates, sets)
     assert np.array_equal(data.y, truth.argmax(1))
+
+
+# --- votes --------------------------------------------------------------------------------------------------
+
+COUNTS = np.array([[40, 11], [0, 51], [25, 26]])
+
+
+@pytest.fixture
+def voted(tmp_path, monkeypatch):
+    """Three images and the votes on them, in two of ten classes."""
+    counts = np.zeros((3, 10), dtype=np.int64)
+    counts[:, :2] = COUNTS
+    rows = np.zeros((3, 3073), np.uint8)
+    rows[:, 0] = [0, 1, 1]
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    rows.tofile(folder / "test_batch.bin")
+    (tmp_path / "cifar-10h").mkdir()
+    file = replace(DATASETS["cifar-10h"].files[0], sha256="")
+    dataset = replace(DATASETS["cifar-10h"], files=(file, DATASETS["cifar-10h"].files[1]))
+    monkeypatch.setitem(DATASETS, "cifar-10h", dataset)
+    return tmp_path, counts
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_votes_on_images(voted, kind):
+    folder, counts = voted
+    if kind == "npy":
+        np.save(folder / "cifar-10h" / "cifar10h-counts.npy", counts)
+    else:
+        np.savez(folder / "cifar-10h" / "counts.npz", counts=counts.astype(np.uint8))
+    data = load_dataset("cifar-10h", folder)
+    assert data.x.shape == (3, 32, 32, 3)
+    assert data.y.tolist() == [0, 1, 1]
+    assert (data.counts == counts).all()
+    assert (data.candidates == (counts > 0)).all()
+    assert data.votes.consensus.tolist() == ["airplane", "automobile", "automobile"]
+    assert data.take([2]).counts.tolist() == counts[[2]].tolist()
+    assert data.with_candidates(np.ones((3, 10))).counts is None
+    with pytest.raises(ValueError, match="has no counts of votes"):
+        _ = data.with_candidates(np.ones((3, 10))).votes
+
+
+@pytest.mark.parametrize(
+    "content",
+    [np.ones((2, 10), int), np.full((3, 10), 0.5), np.zeros((3, 10), int), np.array([[{}] * 10] * 3), np.ones(3)],
+    ids=["other rows", "shares", "no votes", "a pickle", "a list"],
+)
+def test_counts_that_are_none_are_refused(voted, content):
+    folder, _ = voted
+    np.save(folder / "cifar-10h" / "cifar10h-counts.npy", content, allow_pickle=True)
+    with pytest.raises(ValueError, match=r"put the published file in its place$"):
+        load_dataset("cifar-10h", folder)
+
+
+def test_missing_counts_are_asked_for(voted):
+    with pytest.raises(FileNotFoundError, match=r"get it from https://github\.com/jcpeterson/cifar-10h"):
+        load_dataset("cifar-10h", voted[0])
+
+
+def test_counts_of_a_data_set_are_those_of_its_candidates():
+    with pytest.raises(ValueError, match="pass counts > 0 as candidates"):
+        PartialLabels(np.zeros((1, 2)), [[1, 1]], None, ["a", "b"], "x", np.array([[2, 0]]))
+
+
+@pytest.mark.real_data
+def test_cifar_10h(real_dataset):
+    data = real_dataset("cifar-10h")
+    assert len(data) == 10000
+    assert data.candidates.sum(1).mean() == pytest.approx(1.9404, abs=5e-5)
+    assert data.coverage == pytest.approx(0.9996)
+    assert (data.counts.argmax(1) == data.y).mean() > 0.99

@@ -173,7 +173,7 @@ def test_fit_together_fits_the_others_and_names_those_that_diverged(blobs):
 def test_many_names_are_cut(blobs):
     X, S, _ = blobs
     models = [made(oneof.CC, network="linear", **HUGE) for _ in range(30)]
-    with pytest.raises(TrainingDiverged, match=r"30 of 30 models.*models\[9\], \.\.\.\)") as caught:
+    with pytest.raises(TrainingDiverged, match=r"30 of 30 models.*models\[9\], \.\.\. \(30 in all\)\)") as caught:
         oneof.fit_together(models, [{"X": X, "y": S}] * 30)
     assert len(str(caught.value)) < 600
 

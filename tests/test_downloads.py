@@ -420,6 +420,26 @@ def test_an_archive_with_a_wrong_checksum_is_not_opened(cifar, tmp_path, monkeyp
     assert leaves(tmp_path) == []
 
 
+@pytest.mark.parametrize("moment", ["_download", "_unpack"])
+def test_what_a_killed_download_left_is_gone_after_the_next_call(cifar, tmp_path, moment):
+    """Killed when the archive has arrived, and when all files have been taken out of it."""
+    dataset = cifar(tar_gz(*MEMBERS))
+    script = f"""
+import os
+from oneof.data import download, load_dataset
+from oneof.data.catalogue import *
+DATASETS["cifar-10"] = {dataset!r}
+function = download.{moment}
+download.{moment} = lambda *args, **more: (function(*args, **more), os.kill(os.getpid(), 9))
+load_dataset("cifar-10", {str(tmp_path)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == -9
+    assert len(leaves(tmp_path)) == (1 if moment == "_download" else 1 + len(PATHS))
+    load_dataset("cifar-10", tmp_path)
+    assert leaves(tmp_path) == sorted(PATHS)
+    assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-bin"]
+
+
 def test_two_writers_of_one_file_do_not_meet(tmp_path):
     path = tmp_path / "file"
     with replacing(path) as first, replacing(path) as second:

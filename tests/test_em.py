@@ -99,7 +99,7 @@ def em_by_loops(estimator, X, candidates, weight, rounds, folds, seed):
                 p = dict(zip(model.classes_, model.predict_proba(X[i : i + 1])[0], strict=True))
                 joint = [candidates[i, j] * p.get(j, 0.0) for j in range(K)]
                 after[i] = [value / sum(joint) for value in joint]
-                total -= weight[i] * np.log(sum(p.get(j, 0.0) for j in range(K) if candidates[i, j]))
+                total -= weight[i] * np.log(sum(joint))
         losses.append(total / sum(weight))
         r = after
     return np.array(r), losses, fit(range(n))
@@ -117,6 +117,26 @@ def test_rounds_are_those_of_loops(weighted_candidates, blobs):
     assert np.allclose(found.distributions, r, atol=1e-12)
     assert np.allclose(found.history["loss"], losses, atol=1e-12)
     assert np.allclose(found.fitted.probabilities(X, 3), model.predict_proba(X), atol=1e-12)
+
+
+def test_weights_of_candidates_are_honoured(blobs):
+    X, S, y = blobs
+    plain = EM(LogisticRegression(), random_state=0).fit(X, S)
+    equal = EM(LogisticRegression(), random_state=0).fit(X, oneof.WeightedSets(S))
+    assert np.array_equal(equal.predict_proba(X), plain.predict_proba(X))
+    weights = np.where(np.eye(3)[y] > 0, 1.0, 1e-6) * S  # somebody knows it
+    known = EM(LogisticRegression(), random_state=0).fit(X, oneof.WeightedSets(weights))
+    assert (known.transduction_ == y).all()
+    assert known.history_["change"][0] < 1e-4
+    model = EM(LogisticRegression(), random_state=0).fit(X, S)
+    p = model.predict_proba(X) * weights
+    found = model.disambiguate(X, oneof.WeightedSets(weights))
+    assert np.allclose(found.probability, p.max(1) / p.sum(1))
+    assert np.allclose(
+        oneof.disambiguate(model.predict_proba(X), oneof.WeightedSets(weights))[1], found.probability
+    )
+    votes = oneof.from_votes([[int(t), int(t), int((t + 1) % 3)] for t in y])
+    assert EM(LogisticRegression(), random_state=0).fit(X, votes).score(X, y) > 0.9
 
 
 def test_labels_of_a_row_come_from_fits_that_have_not_seen_it(blobs):

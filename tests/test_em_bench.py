@@ -97,6 +97,23 @@ def test_a_report_has_both(done, tmp_path):
     assert "| cc |" in text
 
 
+def test_a_report_without_curves_and_with_shared_ledgers(done, tmp_path):
+    plan, _, ledger, _ = done
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "other.jsonl").write_bytes(ledger.read_bytes())
+    (tmp_path / "results" / "mine.jsonl").write_text("")
+    (tmp_path / "mine.toml").write_text('shares = ["other"]\ncurves = false\n' + PLAN)
+    mine = read_plan(tmp_path / "mine.toml")
+    assert [run.key for run in mine.runs()] == [run.key for run in plan.runs()]
+    command = ["report", "--plan", str(mine.path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "4 of 4 runs are done" in text
+    assert "Learning curves" not in text
+    assert not list((tmp_path / "out").glob("*.svg"))
+
+
 def test_dry_times_one_fit(done, tmp_path, monkeypatch):
     plan, *_ = done
     monkeypatch.setattr("oneof.bench.running.estimate._training_rows", lambda spec: 400)
@@ -126,6 +143,11 @@ def test_sets_without_a_choice_have_no_loss(tmp_path):
     ("change", "words"),
     [
         (('"extra-trees"', '"extra-tree"'), "estimator of EMClassifier is 'extra-tree'"),
+        (('title = "Trees"', 'title = "Trees"\ncurves = 1'), "curves is 1, but must be true or false"),
+        (
+            ('title = "Trees"', 'title = "Trees"\nshares = "other"'),
+            "shares is 'other', but must be a list of names",
+        ),
         (("rounds = 1", "rounds = 0"), "rounds of EMClassifier is 0"),
         (("rounds = 1", "epochs = 1"), "methods.trees names 'epochs'"),
         (("{n_estimators = 2, max_depth = 12}", "5"), "parameters of EMClassifier is 5"),

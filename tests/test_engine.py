@@ -57,8 +57,11 @@ def test_seeds_are_split_by_purpose():
     assert len(seeds) == 80
 
 
-@pytest.mark.parametrize(("network", "threads", "inside"), [("mlp", None, 1), ("linear", None, 1), ("mlp", 2, 2)])
-def test_threads_are_set_inside_and_restored(network, threads, inside, blobs):
+@pytest.mark.parametrize(
+    ("network", "threads", "inside"), [("mlp", None, 1), ("linear", None, 1), ("mlp", 2, 2), ("mlp", 1024, 4)]
+)
+def test_threads_are_set_inside_and_restored(network, threads, inside, blobs, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
     X, S, _ = blobs
     seen, before = [], torch.get_num_threads()
     torch.set_num_threads(3)

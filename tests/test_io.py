@@ -107,7 +107,7 @@ def test_a_new_part_that_another_takes_for_a_leftover_is_not_used(tmp_path, monk
     def lock_late(file):
         if not first:
             first.append(True)
-            files._remove_leftovers(path)
+            files.remove_leftovers(path)
             assert names(tmp_path) == []
         lock(file)
 

@@ -122,6 +122,35 @@ def test_torn_end_becomes_a_line_of_its_own(tmp_path, cut):
     assert found.skipped == (cut > 1)
 
 
+def _cut(path):
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def _replace(path):
+    path.with_name("copy").write_bytes(path.read_bytes())
+    path.with_name("copy").replace(path)
+
+
+@pytest.mark.parametrize(
+    ("harm", "word"), [(Path.unlink, "deleted or replaced"), (_replace, "deleted or replaced"), (_cut, "cut off")]
+)
+@posix
+def test_a_writer_notices_that_its_file_is_gone_or_cut(tmp_path, harm, word):
+    path = tmp_path / "ledger.jsonl"
+    with Ledger(path) as ledger:
+        ledger.append({"key": "a", "status": "done"})
+        with path.open("ab") as other:
+            other.write(b'{"key": "b", "status": "done"}\n')  # more is no harm
+        ledger.append({"key": "c", "status": "done"})
+        ledger.check_untouched()
+        harm(path)
+        with pytest.raises(OSError, match=f"was {word} by another program"):
+            ledger.check_untouched()
+        with pytest.raises(OSError, match=f"was {word} by another program"):
+            ledger.append({"key": "d", "status": "done"})
+        assert list(ledger.records) == ["a", "c"]
+
+
 def test_second_writer_is_refused_until_the_first_closes(tmp_path):
     path = tmp_path / "ledger.jsonl"
     with Ledger(path) as first:

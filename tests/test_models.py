@@ -128,7 +128,7 @@ def test_foreign_newer_and_other_files_are_refused(saved, tmp_path):
     torch.save({"x": torch.zeros(2)}, foreign)  # a pickle is not even looked into
     with pytest.raises(ValueError, match="no safetensors file"):
         oneof.load_model(foreign)
-    rewrite(saved, lambda facts: facts | {"version": tensors.FORMAT_VERSION + 1})
+    rewrite(saved, lambda facts: facts | {"version": tensors.FORMATS["model"] + 1})
     with pytest.raises(ValueError, match="newer than format 1 that this oneof reads; upgrade"):
         oneof.load_model(saved)
 

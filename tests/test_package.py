@@ -1,5 +1,6 @@
 """The package itself: its names come when they are asked for, and earlier import paths still work."""
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -44,11 +45,10 @@ def test_modules_are_there_when_asked_for(name):
 
 def test_type_checkers_and_python_know_the_same_names():
     """What type checkers read are the imports, what Python reads is the table of modules."""
-    source = Path(oneof.__file__).read_text().partition("if TYPE_CHECKING:")[2].partition("__version__")[0]
-    imported = {}
-    for line in source.strip().splitlines():
-        module, _, names = line.strip().removeprefix("from ").partition(" import ")
-        imported |= dict.fromkeys(names.split(", "), module)
+    for_checkers = next(
+        node for node in ast.parse(Path(oneof.__file__).read_text()).body if isinstance(node, ast.If)
+    )
+    imported = {name.name: node.module for node in for_checkers.body for name in node.names}
     assert sorted(imported) == sorted(oneof.__all__)
     for name, module in imported.items():
         assert getattr(importlib.import_module(module), name) is getattr(oneof, name)

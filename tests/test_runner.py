@@ -1,7 +1,9 @@
 """The runner: nothing is lost, nothing is done twice, and one bad run does not stop the others."""
 
 import json
+import multiprocessing
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -16,11 +18,13 @@ from typer.testing import CliRunner
 
 import bench_data
 import oneof
+from oneof.bench.keys import run_key
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan_file import read_plan
 from oneof.bench.record import CRITERIA, check_record, damage_of
-from oneof.bench.running import estimate, execute
-from oneof.bench.running.engines import LocalEngine, Task, execute_task
+from oneof.bench.running import engines, estimate, execute
+from oneof.bench.running.deadline import Deadline
+from oneof.bench.running.engines import LocalEngine, Task, TaskResult, execute_task
 from oneof.bench.running.problem import make_problem
 from oneof.bench.running.runner import Runner, progress_of, together
 from oneof.cli import app
@@ -198,7 +202,17 @@ def test_runs_that_are_alike_are_trained_together(tmp_path):
     assert sorted(map(len, together(runs, on_gpu=True))) == [6, 6, 6]
 
 
-@pytest.mark.parametrize("error", [MemoryError("host"), torch.OutOfMemoryError("device")])
+def too_large():
+    """The error of torch when the host lacks memory."""
+    try:
+        torch.empty(2**62, dtype=torch.uint8)
+    except RuntimeError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("host"), torch.OutOfMemoryError("device"), too_large()], ids=["host", "device", "torch"]
+)
 def test_out_of_memory_is_a_failed_run_with_advice(error, undisturbed, soccer, monkeypatch):
     """In the middle of several runs: those that can still be trained alone are."""
     plan, records = undisturbed
@@ -230,11 +244,111 @@ def test_a_budget_pauses_and_the_next_call_goes_on(undisturbed, soccer, tmp_path
     assert not (tmp_path / "ledger.checkpoints").exists()
 
 
+@pytest.mark.parametrize("by", [-86400.0, 0.0])
+def test_a_deadline_passes_in_every_process_though_the_clock_is_set_back(monkeypatch, by):
+    clocks = {"time": 1e9, "monotonic": 50.0}
+    for name in clocks:
+        monkeypatch.setattr(time, name, lambda name=name: clocks[name])
+    deadline = Deadline(10)
+    clocks["time"] += by + 6
+    clocks["monotonic"] += 6
+    elsewhere = pickle.dumps(deadline)
+    clocks["monotonic"] = 3000.0  # another machine
+    sent = pickle.loads(elsewhere)
+    assert not sent.has_passed()
+    clocks["monotonic"] += 3.9
+    assert not sent.has_passed()
+    clocks["monotonic"] += 0.2
+    assert sent.has_passed()
+    again = pickle.loads(elsewhere)  # as Ray does when a node is lost: it has no other 4 seconds
+    clocks["time"] += 4.1
+    assert again.has_passed() == (by == 0)
+
+
+def test_a_problem_that_cannot_be_made_is_a_failed_run(undisturbed, soccer, tmp_path):
+    """The runner made it before; since then its files are gone."""
+    run = undisturbed[0].runs()[0]
+    (failed,) = execute_task(Task((run.spec,), "cpu", str(tmp_path), (None,), None))
+    assert failed["key"] == run.key
+    assert failed["error"].splitlines()[-1].startswith("FileNotFoundError: there is no file")
+
+
+class PanicError(BaseException):
+    """What libraries in Rust raise when they lack memory is no Exception."""
+
+
+@pytest.mark.parametrize(
+    ("error", "quiet"), [(MemoryError(), True), (PanicError(), True), (KeyError("bug"), False)], ids=repr
+)
+def test_a_worker_without_memory_for_a_record_ends_quietly(error, quiet, monkeypatch):
+    """Its runner tells the reason; a traceback is for bugs."""
+
+    class EndedError(Exception):
+        pass
+
+    def end(code):
+        assert code == 1
+        raise EndedError
+
+    def fail(task):
+        try:
+            raise error
+        finally:
+            raise KeyError("while it was recorded") if isinstance(error, MemoryError) else error
+
+    monkeypatch.setattr(engines.os, "_exit", end)
+    monkeypatch.setattr(engines, "execute_task", fail)
+    ours, theirs = multiprocessing.Pipe()
+    ours.send("task")
+    with pytest.raises(EndedError if quiet else KeyError):
+        engines._work(theirs, os.getppid())
+
+
+class Recorded(LocalEngine):
+    """Gives records that were made before, and leaves the checkpoints of their runs."""
+
+    def __init__(self, records):
+        super().__init__(1)
+        self.records = records
+
+    def submit(self, task):
+        self.task = task
+        for path in task.checkpoints:
+            path.touch()
+
+    def collect(self, timeout):
+        return [TaskResult(self.task, [self.records[run_key(spec)] for spec in self.task.specs])]
+
+
+def test_runs_that_are_carried_out_again_with_their_group_leave_no_checkpoints(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    path = tmp_path / "ledger.jsonl"
+    first = max(together(plan.runs()), key=len)[0]
+    with Ledger(path) as ledger:
+        ledger.append(records[first.key])
+    progress = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer)).run()
+    assert (progress.done, progress.failed) == (6, {})
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(undisturbed, soccer, tmp_path):
+    plan, records = undisturbed
+    path = tmp_path / "ledger.jsonl"
+
+    def disturb(progress):
+        if progress.done == 6:
+            path.unlink()
+
+    runner = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer), show=disturb)
+    with pytest.raises(OSError, match=r"the ledger '.*' was deleted or replaced by another program .* call again"):
+        runner.run()
+
+
 def test_a_pause_in_the_middle_of_a_run_changes_nothing(undisturbed, soccer, tmp_path):
     """The deadline has passed when the run begins: it stops after each epoch, with a checkpoint."""
     plan, records = undisturbed
     run = plan.runs()[1]
-    task = Task((run.spec,), "cpu", str(soccer), (tmp_path / "run.safetensors",), deadline=0.0)
+    task = Task((run.spec,), "cpu", str(soccer), (tmp_path / "run.safetensors",), deadline=Deadline(0))
     outcomes = [execute_task(task) for _ in range(4)]
     assert outcomes[:3] == [[None]] * 3
     assert bench_data.results({run.key: outcomes[3][0]}) == bench_data.results({run.key: records[run.key]})

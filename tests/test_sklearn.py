@@ -16,12 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oneof
 from conftest import MEMBERS, every_method
-from oneof import PLCR, Membership, PiCO
+from oneof import PLCR, Competition, Membership, PiCO
 
 # float64, because a check demands that repeated and weighted rows agree to 1e-7
 SETTINGS = {"epochs": 30, "precision": "fp64", "device": "cpu"}
 # PLCR and PiCO draw noise for every row, or compare the rows of a batch; Membership draws rows that only its judge
-# sees. A row of weight two is not two rows.
+# sees; Competition mixes rows of a batch. A row of weight two is not two rows.
 ROWS_COUNT = {
     "check_sample_weight_equivalence_on_dense_data": "a weight of two cannot imitate two rows that meet or part"
 }
@@ -29,7 +29,9 @@ ROWS_COUNT = {
 
 @parametrize_with_checks(
     [method(**SETTINGS) for method in MEMBERS.values()],
-    expected_failed_checks=lambda estimator: ROWS_COUNT if isinstance(estimator, PLCR | PiCO | Membership) else {},
+    expected_failed_checks=lambda estimator: (
+        ROWS_COUNT if isinstance(estimator, PLCR | PiCO | Membership | Competition) else {}
+    ),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -14,7 +14,6 @@ import pytest
 from oneof import encode
 from oneof.data.label_cells import are_json_lists, label_sets
 from oneof.data.tables import (
-    alternatives,
     check_target,
     named_features,
     numeric_features,
@@ -349,6 +348,17 @@ def test_arrays_that_are_no_table(tmp_path, arrays, message):
         read_table(tmp_path / "t.npz", ["s"])
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("damaged", ["s", "classes", "x"])
+def test_text_of_code_points_that_no_character_has(tmp_path, order, damaged):
+    text = np.frombuffer(np.array([0x110000, 65], f"{order}u4").tobytes(), f"{order}U1")
+    arrays = {"x": np.zeros((2, 2)), "s": np.eye(2), "classes": ["p", "q"], damaged: text}
+    np.savez(tmp_path / "t.npz", **arrays)
+    message = "must hold numbers" if damaged == "x" else "has text with a code point of 0x110000, but"
+    with pytest.raises(ValueError, match=f"the array '{damaged}' of .* {message}"):
+        read_table(tmp_path / "t.npz", ["s"])
+
+
 def test_members_that_are_no_arrays(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.zeros((2, 2)))
     with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
@@ -405,6 +415,18 @@ def test_columns_that_are_no_features(tmp_path):
         numeric_features(row_numbers)
 
 
+@pytest.mark.parametrize("columns", [["s"], []])
+def test_parquet_with_text_that_is_no_utf8(tmp_path, columns):
+    """As a feature it would be quoted in a message."""
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "s": ["first", "second"]}).to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"first", b"\xff\xferst"))
+    with pytest.raises(
+        ValueError, match=r"t.parquet' cannot be read \(the column 's' holds text that is no UTF-8\)"
+    ):
+        read_table(path, columns)
+
+
 def test_parquet_with_a_column_twice(tmp_path):
     import pyarrow
     import pyarrow.parquet
@@ -451,9 +473,3 @@ def test_a_failing_write_leaves_the_old_file(tmp_path):
         write_table(pd.DataFrame({"a": [["x"], 1]}), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_alternatives():
-    assert alternatives("lrr", ["lr", "epochs"]) == "did you mean 'lr'?"
-    assert alternatives("zzz", ["lr", "epochs"]) == "there are 'lr', 'epochs'"
-    assert alternatives("zzz", [f"column{i}" for i in range(12)]).endswith("'column9', ... (12 in all)")

@@ -89,7 +89,8 @@ def test_a_majority_counts_by_the_accuracy_of_annotators():
         two_to_one = weights.counts.max(1) == 2
         found = np.median(1 / np.sort(weights.weights[two_to_one], 1)[:, -2])
         expected = 2 * accuracy / (1 - accuracy)
-        assert math.log(found) == pytest.approx(math.log(expected), abs=0.4)
+        rho = weights.correlation
+        assert math.log(found) == pytest.approx(math.log(expected) / (1 + 2 * rho), abs=0.3)
 
 
 def test_confusion_is_found_with_its_directions():
@@ -286,6 +287,32 @@ def test_votes_keep_what_belongs_to_rows(task):
     again = pickle.loads(pickle.dumps(votes))
     assert (again.weights == votes.weights).all()
     assert repr(votes).startswith("Votes: 240 rows, 3 classes")
+
+
+def test_rows_are_resolved_by_models_that_have_not_seen_them(task):
+    X, votes, y = task
+    model = oneof.IDGP(network="linear", epochs=30, random_state=0, device="cpu")
+    found = oneof.resolve(model, X, votes, folds=4)
+    truth = np.array(NAMES)[y]
+    assert (found.label == truth).mean() > (votes.consensus == truth).mean() + 0.1
+    # sure of itself as often as it is right
+    assert found.probability.mean() == pytest.approx((found.label == truth).mean(), abs=0.08)
+    log_p = np.zeros((240, 3))
+    for train, rest in KFold(4, shuffle=True, random_state=0).split(X):
+        log_p[rest] = clone(model).fit(X[train], votes[train]).predict_log_proba(X[rest])
+    powers = np.linspace(0.05, 5, 500)
+
+    def likelihood(power):
+        p = np.exp(power * log_p)
+        return np.log((votes.weights * p).sum(1) / p.sum(1)).sum()
+
+    best = max(powers, key=likelihood)
+    want = votes.weights * np.exp(best * log_p)
+    want /= want.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.probability, want.max(1), atol=0.02)
+    assert not hasattr(model, "classes_")
+    plain = oneof.resolve(model, pd.DataFrame(X), [NAMES[t] for t in y])
+    assert plain.label.tolist() == truth.tolist()
 
 
 # --- crowd-kit ----------------------------------------------------------------------------------------------

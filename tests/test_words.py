@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from oneof import encode
-from oneof.io.words import joined, listed, reason, shortened, shown
+from oneof.io.words import alternatives, join_first, listed, reason, shortened, shown
 
 
 class Unwilling:
@@ -68,7 +68,13 @@ def test_lists_say_how_many_there_are():
     assert long.startswith("'xxx")
     assert long.endswith("(4 in all)")
     assert len(long) < 180
-    assert joined(["x" * 999]) == shortened("x" * 999, 150)
+    assert join_first(["x" * 999]) == shortened("x" * 999, 150)
+
+
+def test_alternatives():
+    assert alternatives("lrr", ["lr", "epochs"]) == "did you mean 'lr'?"
+    assert alternatives("zzz", ["lr", "epochs"]) == "there are 'lr', 'epochs'"
+    assert alternatives("zzz", [f"column{i}" for i in range(12)]).endswith("'column9', ... (12 in all)")
 
 
 def test_reasons():

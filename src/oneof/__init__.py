@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.em import EMClassifier
+    from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
         CandidateKFold,
@@ -68,6 +69,7 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "resolve",
     "vote_counts",
 ]
 
@@ -86,6 +88,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))

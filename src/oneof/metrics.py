@@ -47,8 +47,9 @@ def covering_rate(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
 def set_log_likelihood(probabilities: ArrayLike, candidates: ArrayLike) -> Floats:
     """Return for each row the logarithm of the probability that the true label is a candidate, ``log sum_S p_k``.
 
-    Its mean judges models without true labels. What is below the resolution of its type counts as that, as in
-    scikit-learn's log_loss: forests give exact zeros. See `approximated_accuracy` for the parameters.
+    Its mean judges models without true labels; with weights it is ``log sum_k s_k p_k``. What is below the
+    resolution of its type counts as that, as in scikit-learn's log_loss: forests give exact zeros. See
+    `approximated_accuracy` for the parameters.
     """
     p, inside = _check_arrays(probabilities, candidates)
     mass = np.multiply(p, inside, dtype=float).sum(-1)

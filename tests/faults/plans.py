@@ -78,15 +78,12 @@ def no_memory(attempt: Attempt) -> None:
     for record in failed:
         if "out of memory" not in record["error"]:
             raise LostError(f"a run without memory failed without saying so: {short(record['error'], end=True)}")
-    _check_goes_on(attempt, ended, plan, ledger)
+    _check_goes_on(attempt, ended, plan, ledger, of_libraries=True)
 
 
-def _check_goes_on(attempt: Attempt, ended: Ended, plan: Path, ledger: Path) -> None:
+def _check_goes_on(attempt: Attempt, ended: Ended, plan: Path, ledger: Path, of_libraries: bool = False) -> None:
     """Demand a record of every run, a reason where one failed, and success of the next call."""
-    if ended.code:
-        check_sentence(ended)
-    else:
-        check_words(ended)
+    (check_sentence if ended.code else check_words)(ended, of_libraries)
     records, expected = read([ledger]).records, lab.ledger(attempt).results
     if missing := expected.keys() - records.keys():
         raise LostError(f"{len(missing)} runs have no record: {short(ended.err, end=True)}")

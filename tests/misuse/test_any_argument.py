@@ -177,6 +177,10 @@ CALLS = {
         | {"methods": ["cc"], "cv": 2, "settings": {"epochs": 1, "network": "linear"}, "sample_weight": None}
         | {"random_state": 0, "verbose": 0},
     ),
+    "resolve": (
+        lambda **given: oneof.resolve(given.pop("model"), **given),
+        GIVEN | {"model": model(), "folds": 2, "random_state": 0, "separator": None},
+    ),
     "load_dataset": (lambda name: oneof.load_dataset(name, "no"), {"name": "nothing"}),
     "load_images": (
         oneof.load_images,

@@ -195,7 +195,7 @@ COMMANDS = [
         "predict a table without labels", "predict model unlabelled.csv --id id --out new.csv", "30 rows written"
     ),
     # --- score
-    refused("score without --labels", "score model pets.csv", "--labels", "score --help"),
+    refused("score without --labels", "score model pets.csv", "--labels", "--votes"),
     refused("score with a misspelt column", "score model pets.csv --labels thruth", "'truth'"),
     refused("score with a column of other words", "score model pets.csv --labels id", "'pet0'"),
     refused("score with a column of numbers", "score model pets.csv --labels weight", "row"),

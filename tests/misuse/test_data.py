@@ -45,7 +45,20 @@ def score_of(kit, X, y):
     return kit.model(epochs=20).fit(X, y).score(kit.X, kit.S)
 
 
+def damaged_text(count):
+    """An array of text as a damaged file gives it: no string can hold its first character."""
+    codes = np.full(count, ord("a"), dtype=np.uint32)
+    codes[0] = 0x110000
+    return codes.view("U1")
+
+
 X_ROWS = [
+    refused(
+        "X is text with characters that do not exist",
+        ValueError,
+        lambda k: k.model().fit(damaged_text(40)[:, None], k.S),
+        "X has text with a code point of 0x110000",
+    ),
     refused(
         "X and y are swapped, X being a 0/1 matrix", ValueError, lambda k: k.model().fit(k.S, k.X), "only 0 and 1"
     ),
@@ -271,6 +284,18 @@ def with_constant(X):
 
 
 Y_ROWS = [
+    refused(
+        "y is text with characters that do not exist",
+        ValueError,
+        lambda k: k.model().fit(k.X, damaged_text(40)),
+        "y has text with a code point of 0x110000",
+    ),
+    refused(
+        "a set is an array of text with characters that do not exist",
+        ValueError,
+        lambda k: k.model().fit(k.X, [damaged_text(2)] * 40),
+        "a row has text with a code point of 0x110000",
+    ),
     refused("y is None", ValueError, lambda k: k.model().fit(k.X, None), "requires y", wording="ours"),
     refused("y is a text", TypeError, lambda k: k.model().fit(k.X, "label"), "y is of type str", "list"),
     refused("y is a number", TypeError, lambda k: k.model().fit(k.X, 3), "y is of type int"),

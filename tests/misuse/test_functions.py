@@ -24,6 +24,7 @@ from oneof import (
     encode,
     from_complementary,
     from_votes,
+    resolve,
     theory,
     vote_counts,
 )
@@ -240,6 +241,31 @@ LABEL_ROWS = [
         "row for each vote",
         "long=('task', 'worker', 'label')",
     ),
+    refused(
+        "the matrix is an array of records",
+        TypeError,
+        lambda k: encode(np.zeros((3, 2), dtype=[("a", int)])),
+        "convert the records",
+    ),
+    refused(
+        "a vote is a table",
+        TypeError,
+        lambda k: from_votes([["cat", k.frame], ["dog", "cat"]]),
+        "a label of type DataFrame in row 0",
+    ),
+    refused(
+        "a cell of the votes is a table",
+        TypeError,
+        lambda k: from_votes(pd.DataFrame({"ann": ["cat", k.frame], "bob": ["dog", None]})),
+        "a label of type DataFrame in row 1",
+    ),
+    refused(
+        "a cell of the matrix is a table",
+        ValueError,
+        lambda k: encode(pd.DataFrame({"cat": [1, 0], "dog": [0, k.frame]})),
+        "<DataFrame of shape (40, 4)> in row 1",
+        "only 0 and 1",
+    ),
     refused("votes are None", ValueError, lambda k: from_votes(None), "votes is None"),
     refused("votes are sparse", TypeError, lambda k: from_votes(scipy.sparse.eye_array(3)), "sparse", "dense"),
     refused(
@@ -314,6 +340,10 @@ LABEL_ROWS = [
         "CAVL has no place for them",
         "y.candidates",
     ),
+    refused("resolve without a model", TypeError, lambda k: resolve("idgp", k.X, k.S), "'idgp'", "oneof.IDGP()"),
+    refused("resolve with one fold", ValueError, lambda k: resolve(k.model(), k.X, k.S, folds=1), "folds is 1"),
+    refused("resolve with too many folds", ValueError, lambda k: resolve(k.model(), k.X, k.S, 30), "from 2 to 20"),
+    refused("resolve with fewer sets", ValueError, lambda k: resolve(k.model(), k.X, k.S[1:]), "40 rows", "39"),
     refused("weights are negative", ValueError, lambda k: WeightedSets([[1, -1]]), "-1", "at least 0"),
     refused("weights are all zero", ValueError, lambda k: WeightedSets([[1, 1], [0, 0]]), "row 1", "drop"),
     works(

@@ -14,12 +14,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from oneof.io.words import shown
+
 __all__ = ["baseline", "difference", "plain", "run_key"]
 
 # 80 bits: among a million runs two share a key with a chance of 4e-13.
 _KEY_LENGTH = 20
-# So much of a value is shown in a message.
-_SHOWN = 100
 
 
 def run_key(spec: Mapping[str, Any]) -> str:
@@ -60,14 +60,12 @@ def plain(value: Any, place: str, number: Callable[[float, str], Any]) -> Any:
         return [plain(item, f"{place}[{i}]", number) for i, item in enumerate(value)]
     if not isinstance(value, dict):
         raise TypeError(
-            f"{place} is {repr(value)[:_SHOWN]} of type {type(value).__name__}, but must be a text, number, "
+            f"{place} is {shown(value)} of type {type(value).__name__}, but must be a text, number, "
             "truth value, list, dict or None; convert it first"
         )
     for name in value:
         if not isinstance(name, str):
-            raise TypeError(
-                f"{place} has the name {repr(name)[:_SHOWN]}, but names must be texts; convert it first"
-            )
+            raise TypeError(f"{place} has the name {shown(name)}, but names must be texts; convert it first")
     return {name: plain(item, f"{place}.{name}", number) for name, item in value.items()}
 
 

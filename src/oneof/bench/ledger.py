@@ -13,13 +13,12 @@ from weakref import WeakSet
 
 from oneof.bench.keys import plain, run_key
 from oneof.io.locks import lock
+from oneof.io.words import shown
 
 __all__ = ["Ledger", "Records", "read"]
 
 _STATUS = ("done", "failed")
-# So much of a value is shown in a message, and so many lines.
-_SHOWN = 100
-_LINES = 3
+_LINES = 3  # that a message names
 
 # Says what is wrong with a record, None where it is whole.
 Check = Callable[[Mapping[str, Any]], str | None]
@@ -74,6 +73,7 @@ class Ledger:
             self._file.close()
             raise
         self.records, self.skipped = found.records, found.skipped
+        self._size = self._file.seek(0, os.SEEK_END)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add a record with a ``key`` and a ``status``; numbers that are not finite are written as null.
@@ -83,9 +83,10 @@ class Ledger:
         record = plain(record, "record", lambda value, _: value if math.isfinite(value) else None)
         if not _is_record(record):
             raise ValueError(
-                f"the record is {repr(record)[:_SHOWN]}, but must be a dict with a text as 'key' and 'done' or "
+                f"the record is {shown(record)}, but must be a dict with a text as 'key' and 'done' or "
                 "'failed' as 'status'"
             )
+        self.check_untouched()
         keyed = _with_key(record)
         line = json.dumps(keyed, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         # An empty file is started with a newline too: behind another ledger with a torn end nothing is glued.
@@ -94,7 +95,21 @@ class Ledger:
         while left:
             left = left[os.write(self._file.fileno(), left) :]
         os.fsync(self._file.fileno())
+        self._size = self._file.seek(0, os.SEEK_END)
         _settle(self.records, keyed)
+
+    def check_untouched(self) -> None:
+        """Raise OSError if somebody else has deleted, replaced or cut off the file: records would be lost."""
+        mine = os.fstat(self._file.fileno())
+        try:
+            found = os.path.samestat(mine, self.path.stat())
+        except FileNotFoundError:
+            found = False
+        if not found or mine.st_size < self._size:
+            raise OSError(
+                f"the ledger {shown(self.path)} was {'cut off' if found else 'deleted or replaced'} by another "
+                "program while runs were recorded; leave it alone and call again: what is missing is carried out"
+            )
 
     def close(self) -> None:
         """Let the next writer in."""

@@ -5,6 +5,8 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     title = "Real-world data sets"
     datasets = ["lost", "msrcv2"]
     trials = 5
+    curves = true           # false: no learning curves, as of methods without epochs
+    shares = ["table2"]     # plans in whose ledgers some of the runs are already
     defaults = "baseline"   # what is not named below: "current" values of the library, or those of the baseline
 
     [split]                 # shares of the rows; sets with a test part of their own keep it
@@ -136,12 +138,18 @@ class Plan:
     reference: str = "idgp"
     paper: str | None = None  # a table of the paper's numbers
     heatmap: tuple[str, str] | None = None  # two axes of the grid to draw
+    curves: bool = True  # whether reports draw learning curves; published ledgers keep their ends alone otherwise
+    shares: list[str] = field(default_factory=list)  # plans beside it, in whose ledgers some of its runs are
     defaults: str = "current"  # one of DEFAULTS
     split: Split = Split()
     candidates: Candidates = Candidates()
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     override: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def ledgers(self) -> list[Path]:
+        """Return the ledgers in which its runs are by default: its own, and those that it shares."""
+        return [self.path.parent / "results" / f"{name}.jsonl" for name in (self.path.stem, *self.shares)]
 
     def points(self, label: str, dataset: str) -> list[dict[str, Any]]:
         """Return the grid of a method on a data set; what is set for it alone takes the place of an axis."""

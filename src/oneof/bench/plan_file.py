@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
 from oneof.estimator.fields import check
-from oneof.io.words import shown
+from oneof.io.words import close_names, shown
 from oneof.methods import classifiers
 
 __all__ = ["read_plan"]
 
 _MOST_RUNS = 1_000_000
-_LONGEST = 100  # characters of a name that is compared with others
 _NO_BASELINE: dict[str, Any] = {"split": {}, "candidates": {"annotator": {}}}
 
 
@@ -49,11 +47,6 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     datasets = _texts("datasets", content["datasets"])
     for name in datasets:
         _one_of("datasets", name, DATASETS)
-    heatmap = _texts("heatmap", content.get("heatmap", []))
-    if heatmap and (len(heatmap) != 2 or not set(heatmap) <= set(tables["grid"])):
-        raise ValueError(
-            f"heatmap is {shown(heatmap)}, but must name two axes of the grid, {list(tables['grid'])}"
-        )
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
             raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
@@ -70,7 +63,9 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         trials=trials,
         reference=content.get("reference", "idgp"),
         paper=content.get("paper"),
-        heatmap=(heatmap[0], heatmap[1]) if heatmap else None,
+        heatmap=_heatmap(_texts("heatmap", content.get("heatmap", [])), list(tables["grid"])),
+        curves=_flag("curves", content.get("curves", True)),
+        shares=_texts("shares", content.get("shares", [])),
         defaults=defaults,
         split=_split(tables["split"], base["split"]),
         candidates=replace(
@@ -120,8 +115,7 @@ def _split(table: dict[str, Any], base: Mapping[str, Any]) -> Split:
         share = getattr(split, name)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
             raise ValueError(f"split.{name} is {shown(share)}, but must be a share between 0 and 0.5")
-    if not isinstance(split.fixed, bool):
-        raise ValueError(f"split.fixed is {shown(split.fixed)}, but must be true or false")
+    _flag("split.fixed", split.fixed)
     return split
 
 
@@ -162,6 +156,12 @@ def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
     return table
 
 
+def _heatmap(axes: list[str], grid: list[str]) -> tuple[str, str] | None:
+    if axes and (len(axes) != 2 or not set(axes) <= set(grid)):
+        raise ValueError(f"heatmap is {shown(axes)}, but must name two axes of the grid, {grid}")
+    return (axes[0], axes[1]) if axes else None
+
+
 def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapping[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ValueError("override must be a list of tables: write [[override]]")
@@ -170,6 +170,12 @@ def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapp
             for value in _texts(f"override.{name}", table.get(name, [])):
                 _one_of(f"override.{name}", value, known)
     return tables
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {shown(value)}, but must be true or false")
+    return value
 
 
 def _texts(name: str, value: Any) -> list[str]:
@@ -192,6 +198,6 @@ def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is not among those allowed."""
     names = sorted(allowed)
     if value not in names:
-        close = get_close_matches(value[:_LONGEST], names, n=1) if isinstance(value, str) else []
+        close = close_names(value, names, most=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(f"{where} names {shown(value)}, but {hint}it must be one of {', '.join(names)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from oneof.io.schema import misfit
+from oneof.io.schema import json_misfit
 from oneof.io.words import shown
 
 __all__ = [
@@ -182,8 +182,8 @@ def check_record(record: Mapping[str, Any]) -> Record:
 def damage_of(record: Mapping[str, Any]) -> str | None:
     """Say what is missing in a record, of another type, or cannot be; None where it is whole."""
     if record.get("status") == "failed":
-        return misfit(record, FailedRecord)
-    wrong = misfit(record, DoneRecord)
+        return json_misfit(record, FailedRecord)
+    wrong = json_misfit(record, DoneRecord)
     return wrong if wrong is not None else next(_contradictions(cast(DoneRecord, record)), None)
 
 

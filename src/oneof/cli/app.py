@@ -16,10 +16,10 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from oneof import __version__
+from oneof.io.words import shown
 from oneof.pages.frame import one_line
 
 _UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
-_SHOWN = 100  # characters of a value in a message
 
 
 DataFolder = Annotated[
@@ -81,7 +81,7 @@ class _Application(typer.Typer):
 
 
 def _given_several_times(option: str, values: Sequence[str]) -> str:
-    *first, last = (repr(value[:_SHOWN]) for value in values)
+    *first, last = (shown(value) for value in values)
     return f"{option} is given {len(values)} times, as {', '.join(first)} and {last}; give it once"
 
 

@@ -105,7 +105,9 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     ledgers: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan."),
+        typer.Argument(
+            metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan, and those it shares."
+        ),
     ] = None,
     paper: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The paper's numbers; paper.toml beside the plan.")
@@ -115,7 +117,8 @@ def report(
     from oneof.bench.plan_file import read_plan
     from oneof.bench.report.writer import write_report
 
-    for path in write_report(read_plan(plan), ledgers or [_ledger(plan, None)], out, paper):
+    content = read_plan(plan)
+    for path in write_report(content, ledgers or content.ledgers(), out, paper):
         typer.echo(fold(str(path)))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import app, note
+from oneof.cli.model_options import check_size, shared_settings
 from oneof.cli.models import (
     Candidates,
     Device,
@@ -20,8 +21,6 @@ from oneof.cli.models import (
     Settings,
     Size,
     TablePath,
-    check_size,
-    shared_settings,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def compare(
 
     No true labels are needed. Settings of --set go to all methods that have them.
     """
-    from oneof.cli.model_tables import read_training
+    from oneof.cli.model_tables import features, labels_of, read
     from oneof.comparison import compare as judge
     from oneof.train.runtime import resolve_device
 
@@ -64,9 +63,9 @@ def compare(
     resolve_device(device)
     given = shared_settings(settings or []) | {"device": device}
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    rows, sets = read_training(
-        table, candidates, separator, [*(ids or []), *(drop or [])], images, size, not quiet
-    )
+    apart = [candidates, *(ids or []), *(drop or [])]
+    data, sets = labels_of(read(table, apart, images, size, progress=not quiet), None, candidates, separator)
+    rows = features(data, apart)
     found = judge(rows, sets, names, cv, given, random_state=seed, verbose=int(not quiet))
     _write(found, table.name, html, json_out)
     typer.echo(str(found))

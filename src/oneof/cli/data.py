@@ -9,6 +9,15 @@ import typer
 
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
 from oneof.cli.models import Candidates, Separator, TablePath
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels
@@ -132,22 +141,31 @@ def inspect(
     table: TablePath,
     candidates: Candidates = "candidates",
     separator: Separator = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
     truth: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of true labels, if any.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
 ) -> None:
-    """Say how ambiguous candidate sets are, and where no method can learn from them."""
-    from oneof.cli.model_tables import read, read_labels, truth_for
+    """Say how ambiguous candidate sets are, and where no method can learn from them.
+
+    Of votes it says, too, whom to trust.
+    """
+    from oneof.cli.model_tables import labels_of, read, truth_for
     from oneof.data import tables
     from oneof.data.inspection import inspect as look
     from oneof.data.inspection_summary import lines, write_page
-    from oneof.labels import encode
 
     if html is not None:
         tables.check_target(html, [table], table=False)
-    columns = [candidates] if truth is None else [candidates, truth]
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    columns = [*(given.in_table if given else [candidates]), *([] if truth is None else [truth])]
     data = read(table, columns, None)
-    sets, classes = encode(read_labels(data, candidates, separator))
-    result = look(sets, classes, None if truth is None else truth_for(data, truth, classes))
+    data, labels = labels_of(data, given, candidates, separator)
+    classes = labels.classes if given else labels.columns.to_numpy()
+    result = look(labels, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
         typer.echo(line)
     if html is not None:

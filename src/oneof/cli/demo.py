@@ -1,4 +1,4 @@
-"""The demo: one small network trained in five ways on real digits with ambiguous labels."""
+"""The demo: one small network trained in six ways on real digits with ambiguous labels."""
 
 import json
 import os
@@ -22,6 +22,7 @@ from oneof.comparison.summary import ADVICE
 from oneof.data.corrupt import instance_dependent
 from oneof.io.files import replacing
 from oneof.methods.cc import CC
+from oneof.methods.competition import Competition
 from oneof.methods.idgp import IDGP
 from oneof.methods.membership import Membership
 from oneof.methods.proden import PRODEN
@@ -43,6 +44,7 @@ CONTENDERS = (
     Contender("proden", "PRODEN", PRODEN, "reweighs the candidates as it learns", HUES[2]),
     Contender("idgp", "IDGP", IDGP, "also models how wrong candidates arise", HUES[0]),
     Contender("membership", "Membership", Membership, "also learns which candidates are usual", HUES[3]),
+    Contender("competition", "Competition", Competition, "lets wrong labels compete for a place", HUES[4]),
 )
 
 

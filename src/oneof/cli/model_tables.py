@@ -10,6 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from oneof.cli.app import fold, note
+from oneof.cli.votes import VoteOptions
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.io import tensors as tensor_file
@@ -21,7 +22,7 @@ from oneof.methods import Classifier, load_model
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-_SHOWN = 5  # labels in a message
+_NAMED = 5  # labels in a message
 
 
 def load(path: Path) -> Classifier:
@@ -91,25 +92,6 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     return tables.numeric_features(data, apart)
 
 
-def read_training(
-    table: Path,
-    candidates: str,
-    separator: str | None,
-    others: Sequence[str],
-    images: str | None,
-    size: int | None,
-    progress: bool,
-) -> tuple[Any, Any]:
-    """Return the features of a table and its candidate sets, a frame of one column a class.
-
-    ``others`` are the columns that are no features besides that of the candidates.
-    """
-    apart = [candidates, *others]
-    data = read(table, apart, images, size, progress=progress)
-    sets, classes = encode(read_labels(data, candidates, separator))
-    return features(data, apart), pd.DataFrame(sets, columns=classes)
-
-
 def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
     names = getattr(model, "feature_names_in_", None)
@@ -142,6 +124,16 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
 
 
+def labels_of(
+    data: tables.Table, given: VoteOptions | None, column: str, separator: str | None
+) -> tuple[tables.Table, Any]:
+    """Return the table and what it is labelled with: votes, or candidate sets as a frame named by classes."""
+    if given is not None:
+        return given.read(data)
+    sets, classes = encode(read_labels(data, column, separator))
+    return data, pd.DataFrame(sets, columns=classes)
+
+
 def candidates_for(model: Classifier, data: tables.Table, column: str, separator: str | None) -> NDArray[Any]:
     """Return the candidate sets of a column as a boolean matrix over the model's classes."""
     return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
@@ -162,7 +154,7 @@ def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray
     return number
 
 
-def joined(keys: Any, results: dict[str, Any]) -> Any:
+def with_ids(keys: Any, results: dict[str, Any]) -> Any:
     """Put ids and results side by side; none may hide another."""
     for name in keys:
         if name in results:
@@ -170,7 +162,7 @@ def joined(keys: Any, results: dict[str, Any]) -> Any:
     return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
 
 
-def write(result: Any, out: Path) -> None:
+def write_results(result: Any, out: Path) -> None:
     """Write results, and say so."""
     tables.write_table(result, out)
     typer.echo(fold(f"{len(result)} rows written to {out}"))
@@ -197,8 +189,8 @@ def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_s
         return
     found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
     raise ValueError(
-        f"the column {shown(column)} has labels such as {listed(unknown, _SHOWN)} in {rows_text(rows)}, but the "
-        f"classes are {listed(classes, _SHOWN)}; {found[1] if found else 'mend the cells or name another column'}"
+        f"the column {shown(column)} has labels such as {listed(unknown, _NAMED)} in {rows_text(rows)}, but the "
+        f"classes are {listed(classes, _NAMED)}; {found[1] if found else 'mend the cells or name another column'}"
     )
 
 

@@ -1,7 +1,6 @@
 """Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
 import inspect
-from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold, named_values, show_grid
+from oneof.cli.app import app, fold, show_grid
+from oneof.cli.model_options import check_size, find_method, maker
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier
@@ -64,7 +73,7 @@ def methods(
     else:
         rows = [
             [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
-            for each in fields(_method(name))
+            for each in fields(find_method(name))
         ]
         show_grid(["setting", "default", "accepts", "meaning"], rows)
 
@@ -75,6 +84,11 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     candidates: Candidates = "candidates",
     separator: Separator = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
     method: Annotated[
         str,
         typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
@@ -91,62 +105,28 @@ def fit(
     size: Size = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn a model from candidate sets.
+    """Learn a model from candidate sets, or from votes of several annotators.
 
-    All columns but those of --candidates, --id and --drop are features; with --images the images alone are.
+    All columns but those of labels, --id and --drop are features; with --images the images alone are.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     """
-    from oneof.cli.model_tables import read_training
+    import numpy as np
+
+    from oneof.cli.model_tables import features, labels_of, read
     from oneof.train.runtime import resolve_device
 
     _check_model_target(out, table)
     check_size(size, images)
     resolve_device(device)
-    make = _maker(method, estimator, settings or [], seed, device, quiet)
-    rows, sets = read_training(
-        table, candidates, separator, [*(ids or []), *(drop or [])], images, size, not quiet
-    )
-    model = make(rows, sets).fit(rows, sets)
+    make = maker(method, estimator, settings or [], seed, device, quiet)
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
+    data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
+    rows = features(data, apart)
+    model = make(rows, y).fit(rows, y)
     model.save(out)
-    typer.echo(_summary(model, sets.to_numpy()))
+    typer.echo(_summary(model, np.asarray(y)))
     typer.echo(fold(f"{type(model).__name__} model written to {out}"))
-
-
-def check_size(size: int | None, images: str | None) -> None:
-    """Refuse a size without images."""
-    if size is not None and images is None:
-        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
-
-
-def _maker(
-    method: str, estimator: str | None, settings: list[str], seed: int, device: str, quiet: bool
-) -> "Callable[[Any, Any], Classifier]":
-    """Check the options of a model; return what makes it, given rows and candidate sets."""
-    from oneof.estimator.fields import check
-
-    if method.lower() == "auto":
-        if estimator is not None:
-            raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
-        given = shared_settings(settings)
-        return lambda rows, sets: _recommended(rows, sets, given, seed, device, quiet)
-    cls = _method(method)
-    model = cls(**_settings([cls], settings), **_options(cls, estimator, seed, device, quiet))
-    check(model)
-    return lambda rows, sets: model
-
-
-def _recommended(
-    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str, quiet: bool
-) -> "Classifier":
-    """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
-    from oneof.comparison import compare
-
-    found = compare(rows, sets, settings=settings | {"device": device}, random_state=seed, verbose=int(not quiet))
-    typer.echo(found.advice)
-    cls = _method(found.best)
-    own = {each.name for each in fields(cls)}
-    kept = {name: value for name, value in settings.items() if name in own}
-    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto", quiet))
 
 
 def _check_model_target(out: Path, table: Path) -> None:
@@ -157,21 +137,6 @@ def _check_model_target(out: Path, table: Path) -> None:
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
-def _options(
-    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
-) -> dict[str, Any]:
-    """Return the settings that have options of their own, as far as the method has them."""
-    names = {each.name for each in fields(cls)}
-    if "estimator" not in names and estimator is not None:
-        raise ValueError(
-            f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
-        )
-    if "device" not in names and device not in ("auto", "cpu"):
-        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
-    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
-    return {name: value for name, value in given.items() if name in names and value is not None}
-
-
 def _summary(model: "Classifier", sets: Any) -> str:
     size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
     return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
@@ -180,7 +145,7 @@ def _summary(model: "Classifier", sets: Any) -> str:
 @app.command()
 def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
     """Write the most likely class of every row."""
-    from oneof.cli.model_tables import features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -189,26 +154,43 @@ def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, 
     data = read_for(fitted, table, names, images)
     probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    write(joined(data.columns[names], best), out)
+    write_results(with_ids(data.columns[names], best), out)
 
 
 @app.command()
 def score(
     model: ModelPath,
     table: TablePath,
-    labels: Annotated[str, typer.Option(metavar="COLUMN", help="The column of true labels or candidate sets.")],
+    labels: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of true labels or candidate sets.")
+    ] = None,
     separator: Separator = None,
     images: Images = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
 ) -> None:
     """Print how good the predictions are."""
     from oneof.cli.model_tables import candidates_for, features_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
 
+    given = vote_options(("--labels", labels), votes, long, counts, votes_file, denial, separator)
+    if given is None and labels is None:
+        raise ValueError(
+            "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
+        )
     fitted = load(model)
-    data = read_for(fitted, table, [labels], images)
-    sets = candidates_for(fitted, data, labels, separator)
-    probabilities = fitted.predict_proba(features_for(fitted, data, [labels]))
-    plain = bool((sets.sum(1) == 1).all())
+    apart = given.in_table if given else [str(labels)]
+    data = read_for(fitted, table, apart, images)
+    if given:
+        data, judged = given.read(data, fitted.classes_)
+        sets = judged.weights
+    else:
+        sets = candidates_for(fitted, data, apart[0], separator)
+    probabilities = fitted.predict_proba(features_for(fitted, data, apart))
+    plain = bool(((sets > 0).sum(1) == 1).all())
     meaning = "every row has one label: this is the accuracy" if plain else "on plain labels it is the accuracy"
     typer.echo(f"approximated accuracy  {approximated_accuracy(probabilities, sets).mean():.4f}  ({meaning})")
     typer.echo(f"covering rate          {covering_rate(probabilities, sets).mean():.4f}  (predictions in the set)")
@@ -224,6 +206,11 @@ def disambiguate(
     ids: Ids = None,
     sort: Annotated[Sort | None, typer.Option(help="margin: first the rows that deserve a second look.")] = None,
     images: Images = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
 ) -> None:
     """Write the most likely candidate of every row.
 
@@ -231,18 +218,25 @@ def disambiguate(
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import candidates_for, features_for, joined, load, read_for, write
+    from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     fitted = load(model)
-    data = read_for(fitted, table, [candidates, *names], images)
-    sets = candidates_for(fitted, data, candidates, separator)
-    decision = fitted.disambiguate(features_for(fitted, data, [candidates, *names]), sets)
+    apart = [*(given.in_table if given else [candidates]), *names]
+    data = read_for(fitted, table, apart, images)
+    sets: Any
+    if given:
+        data, judged = given.read(data, fitted.classes_)
+        sets, shown = judged, [fitted.classes_[row].tolist() for row in judged.candidates]
+    else:
+        sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
+    decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = joined(keys, {"candidates": data.columns[candidates], **decision._asdict()})
-    write(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
+    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
+    write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 
 @app.command()
@@ -261,43 +255,7 @@ def demo(
     run_demo(out, json_out, typer.echo)
 
 
-def _method(name: str) -> "type[Classifier]":
-    from oneof.methods import classifiers
-
-    known = classifiers()
-    if name.lower() not in known:
-        raise ValueError(f"{name!r} is no method; choose one of {', '.join(known)}")
-    return known[name.lower()]
-
-
 def _accepted(setting: Field[Any]) -> str:
     """Say in words what a setting accepts."""
     option = setting.metadata.get("option")
     return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
-
-
-def shared_settings(texts: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE texts into hyper-parameters that some method has."""
-    from oneof.methods import classifiers
-
-    return _settings([*classifiers().values()], texts)
-
-
-def _settings(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE texts into the hyper-parameters of methods."""
-    from oneof.data import tables
-    from oneof.nn.networks import NETWORKS
-
-    options = {each.name: each.metadata.get("option") for cls in known for each in fields(cls)}
-    allowed = [name for name, option in options.items() if not option]
-    settings = named_values(texts, "lr=0.05")
-    for name in settings:
-        if options.get(name):
-            raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
-        if name not in allowed:
-            who = f"{known[0].__name__} has no" if len(known) == 1 else "no method has a"
-            raise ValueError(f"{who} setting {name!r}; {tables.alternatives(name, allowed)}")
-    networks = ["auto", *NETWORKS]
-    if settings.get("network", "auto") not in networks:
-        raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")
-    return settings

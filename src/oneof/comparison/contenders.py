@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from oneof.em import EMClassifier
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.io.words import joined, listed, shown
+from oneof.io.words import join_first, listed, shown
 from oneof.methods import Classifier, classifiers
 
 # The cheapest first: of methods that are equal to the last bit the first is taken.
@@ -40,7 +40,7 @@ def choose_contenders(
     left_out = {name: reason for name, reason in reasons.items() if reason}
     chosen = {name: model for name, model in models.items() if name not in left_out}
     if not chosen:
-        why = joined(f"{name} {reason}" for name, reason in left_out.items())
+        why = join_first(f"{name} {reason}" for name, reason in left_out.items())
         raise ValueError(f"no method is left to compare: {why}; name others in methods")
     return chosen, left_out
 

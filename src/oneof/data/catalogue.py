@@ -5,6 +5,7 @@ from typing import Literal
 
 ImageName = Literal["mnist", "fashion-mnist", "kuzushiji-mnist", "cifar-10", "cifar-100"]
 TableName = Literal["lost", "birdsong", "msrcv2", "soccer-player", "yahoo-news", "fg-net"]
+VoteName = Literal["cifar-10h"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class File:
     size: int  # in bytes
     sha256: str  # empty where none is known: such a file is never downloaded
     urls: tuple[str, ...] = ()
+    other: str = ""  # another path under which it may lie
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class Archive:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set; the images of ``format`` idx and cifar come as training and test part, tables as one."""
+    """A data set; the images of ``format`` idx and cifar come as training and test part, others as one."""
 
     name: str
-    format: Literal["idx", "cifar", "mat"]
+    format: Literal["idx", "cifar", "mat", "votes"]
     rows: tuple[int, ...]  # of training and test part, or of all
     shape: tuple[int, ...]  # of a row
     classes: tuple[str, ...] | tuple[int, ...]
@@ -278,3 +280,20 @@ DATASETS: dict[str, Dataset] = {
         ),
     )
 }
+
+# The test images of CIFAR-10, each with about 51 votes.
+DATASETS["cifar-10h"] = Dataset(
+    "cifar-10h",
+    "votes",
+    rows=(10000,),
+    shape=(32, 32, 3),
+    classes=_THINGS,
+    set_size=1.9404,
+    licence="CC BY-NC-SA 4.0 (votes)",
+    source="https://github.com/jcpeterson/cifar-10h",
+    files=(
+        DATASETS["cifar-10"].files[-1],
+        File("cifar-10h/cifar10h-counts.npy", 0, "", other="cifar-10h/counts.npz"),
+    ),
+    archive=DATASETS["cifar-10"].archive,
+)

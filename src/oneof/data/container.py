@@ -9,7 +9,7 @@ from scipy import sparse
 
 from oneof.io.arguments import as_array
 from oneof.io.words import reason, shown
-from oneof.labels import encode
+from oneof.labels import Votes, encode, vote_counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +28,8 @@ class PartialLabels:
         The name of each class.
     name : str
         What the data set is called.
+    counts : array of int of shape (n, K), optional
+        How many people named each class, where candidates come from votes; see `votes`.
 
     Notes
     -----
@@ -47,6 +49,7 @@ class PartialLabels:
     y: NDArray[np.int64] | None
     classes: NDArray[Any]
     name: str
+    counts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -55,7 +58,9 @@ class PartialLabels:
         x = _checked_rows(self.x, name)
         candidates, classes = _checked_candidates(self.candidates, self.classes, len(x), name)
         y = None if self.y is None else _checked_truth(self.y, len(x), len(classes), name)
-        for field, array in {"x": x, "candidates": candidates, "y": y, "classes": classes}.items():
+        counts = None if self.counts is None else _checked_counts(self.counts, candidates, name)
+        arrays = {"x": x, "candidates": candidates, "y": y, "classes": classes, "counts": counts}
+        for field, array in arrays.items():
             object.__setattr__(self, field, _read_only(array))
 
     def __len__(self) -> int:
@@ -73,6 +78,13 @@ class PartialLabels:
             return None
         return float(self.candidates[np.arange(len(self)), self.y].mean())
 
+    @property
+    def votes(self) -> Votes:
+        """The candidates with the weights that the counts of votes give them, which `fit` takes as y."""
+        if self.counts is None:
+            raise ValueError(f"{shown(self.name, 60)} has no counts of votes; take its candidates")
+        return vote_counts(self.counts, self.classes)
+
     def take(self, rows: ArrayLike | slice) -> Self:
         """Return the given rows: their numbers, a boolean mask or a slice."""
         chosen = rows if isinstance(rows, slice) else as_array(rows, "rows")
@@ -88,11 +100,12 @@ class PartialLabels:
                 f"rows has shape {numbers.shape}, but must name at least one row in one dimension: pass a list"
             )
         y = None if self.y is None else self.y[chosen]
-        return replace(self, x=self.x[chosen], candidates=self.candidates[chosen], y=y)
+        counts = None if self.counts is None else self.counts[chosen]
+        return replace(self, x=self.x[chosen], candidates=self.candidates[chosen], y=y, counts=counts)
 
     def with_candidates(self, candidates: Any) -> Self:
         """Return the same rows with other candidate sets, a matrix of 0 and 1 of shape (n, K)."""
-        return replace(self, candidates=candidates)
+        return replace(self, candidates=candidates, counts=None)
 
 
 def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
@@ -144,6 +157,17 @@ def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
             "number the labels by their place in classes"
         )
     return y.astype(np.int64, copy=False)
+
+
+def _checked_counts(counts: Any, candidates: NDArray[np.bool_], name: str) -> NDArray[np.int64]:
+    """Return counts (n, K), above 0 where and only where a class is a candidate."""
+    matrix = as_array(counts, "counts")
+    if matrix.dtype.kind not in "ui" or matrix.shape != candidates.shape or ((matrix > 0) != candidates).any():
+        raise ValueError(
+            f"counts of {name} must be whole numbers of shape {candidates.shape}, above 0 for candidates alone: "
+            "pass counts > 0 as candidates"
+        )
+    return matrix.astype(np.int64, copy=False)
 
 
 def _read_only(array: Any) -> Any:

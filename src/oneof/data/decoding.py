@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.download import Meter
-from oneof.io.words import joined, reason, shown
+from oneof.io.words import join_first, reason, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,7 +35,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         raise ValueError("images need Pillow, which is missing; pip install oneof[data]") from None
     with warnings.catch_warnings():
         warnings.simplefilter("error", DecompressionBombWarning)
-        headers = _in_threads(_read_header, files, workers, Meter("headers", len(files), shown=False))
+        headers = _in_threads(_read_header, files, workers, Meter("headers", len(files), visible=False))
         if size is None:
             size = _common_size(files, [size for size, _ in headers])
         gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
@@ -50,7 +50,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         def fill(path: Path, row: int) -> None:
             images[row] = _read_pixels(path, size, "L" if gray else "RGB")
 
-        _in_threads(fill, files, workers, Meter("decoding images", len(files), shown=progress))
+        _in_threads(fill, files, workers, Meter("decoding images", len(files), visible=progress))
     return images
 
 
@@ -89,7 +89,7 @@ def _in_threads(
         room = _ROOM // min(len(broken), _SHOWN) // 2
         named = (f"{shown(path, room)} ({reason(error, room)})" for path, error in broken.items())
         raise ValueError(
-            f"no image can be read from {joined(named, _SHOWN, 2 * _ROOM)}; mend the files or drop their rows"
+            f"no image can be read from {join_first(named, _SHOWN, 2 * _ROOM)}; mend the files or drop their rows"
         )
     return results
 
@@ -140,4 +140,4 @@ def _opened(path: Path) -> "Image":
 def listed_files(paths: Iterable[Any]) -> str:
     """Quote the first few of distinct paths or names, and say how many there are."""
     every = list(dict.fromkeys(map(str, paths)))
-    return joined((shown(path, _ROOM // _SHOWN) for path in every), _SHOWN, 2 * _ROOM)
+    return join_first((shown(path, _ROOM // _SHOWN) for path in every), _SHOWN, 2 * _ROOM)

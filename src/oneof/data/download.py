@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oneof.data.catalogue import Archive, Dataset, File
-from oneof.io.files import replacing
+from oneof.io.files import beside, remove_leftovers, replacing
 from oneof.io.progress import Display
 from oneof.io.words import reason, shown
 
@@ -56,6 +55,12 @@ def fetch(dataset: Dataset, missing: Sequence[File], folder: Path) -> None:
             _try_all(file.urls, path, partial(_download, part=part, size=file.size, sha256=file.sha256))
 
 
+def remove_archive(dataset: Dataset, folder: Path) -> None:
+    """Delete the archive of a download that was killed when all files had been taken out of it."""
+    if dataset.archive:
+        remove_leftovers(_archive_path(dataset.archive, folder))
+
+
 def digest(path: Path, algorithm: str) -> str:
     """Return the checksum of a file."""
     with path.open("rb") as file:
@@ -63,15 +68,18 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def _fetch_archive(archive: Archive, missing: Sequence[File], folder: Path) -> None:
-    """Download an archive to a temporary folder and take the missing files out of it."""
-    with _new_folder(folder), tempfile.TemporaryDirectory(prefix=".oneof-", dir=folder) as temporary:
-        part = Path(temporary) / "archive.tar.gz"
+    """Download an archive, take the missing files out of it, and delete it."""
+    with _new_folder(folder), beside(_archive_path(archive, folder)) as part:
 
         def attempt(url: str) -> None:
             _download(url, part, archive.size, md5=archive.md5)
             _unpack(part, missing, folder)
 
         _try_all(archive.urls, folder / missing[0].path, attempt)
+
+
+def _archive_path(archive: Archive, folder: Path) -> Path:
+    return folder / archive.urls[0].rpartition("/")[2]
 
 
 @contextmanager
@@ -195,14 +203,14 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
 class Meter(Display):
     """Progress on standard error: a bar on a terminal, up to ten plain lines elsewhere."""
 
-    def __init__(self, text: str, total: int, shown: bool = True) -> None:
-        super().__init__(text, total, shown)
+    def __init__(self, text: str, total: int, visible: bool = True) -> None:
+        super().__init__(text, total, visible)
         self._text, self._total, self._tenths = text, total, 0
 
     def show(self, done: int) -> None:
         """Show that ``done`` of the total are done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
-        elif self._shown and (tenths := 10 * done // self._total) > self._tenths:
+        elif self._visible and (tenths := 10 * done // self._total) > self._tenths:
             self._tenths = tenths
             self._say(f"{self._text}: {10 * tenths} %")

@@ -1,4 +1,4 @@
-"""The formats in which authors publish data sets: idx, CIFAR's rows of bytes, MATLAB 5. Nothing is unpickled."""
+"""The formats in which authors publish data sets: idx, CIFAR's bytes, MATLAB 5, counts. Nothing is unpickled."""
 
 import gzip
 import math
@@ -123,6 +123,22 @@ def read_mat(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArra
         if not (np.isin(sets, (0, 1)).all() and np.isin(truth, (0, 1)).all() and (truth.sum(1) == 1).all()):
             raise ValueError("its candidates are not all 0 or 1, or its true labels are not one for each instance")
     return x.astype(np.float64, order="C"), sets.astype(bool, order="C"), truth.argmax(1).astype(np.int64)
+
+
+def read_counts(path: Path) -> NDArray[np.int64]:
+    """Read how often each class was named for each image: a .npy file, or an .npz file with ``counts``.
+
+    Returns
+    -------
+    array of int of shape (n, K)
+    """
+    with _reading(path):
+        content = np.load(path, allow_pickle=False)
+        counts = content["counts"] if isinstance(content, np.lib.npyio.NpzFile) else content
+        whole = counts.ndim == 2 and counts.dtype.kind in "uif" and (counts % 1 == 0).all()
+        if not (whole and (counts >= 0).all() and (counts.sum(1) > 0).all()):
+            raise ValueError("it holds no matrix of whole numbers with a vote in every row")
+    return np.asarray(counts, dtype=np.int64)
 
 
 @contextmanager

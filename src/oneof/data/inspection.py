@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneof.data.corrupt import true_labels
-from oneof.labels import encode
+from oneof.labels import Votes, encode
 from oneof.pages.frame import one_line
 
 Counts = NDArray[np.int64]
@@ -53,6 +53,7 @@ class Inspection:
     by_set: Companions
     by_truth: Companions | None  # None where the truth is unknown
     outside: int | None  # rows whose truth is no candidate; None where the truth is unknown
+    votes: Votes | None = None  # where the sets come from votes
 
     @property
     def mean_size(self) -> float:
@@ -96,7 +97,7 @@ def inspect(candidates: Any, classes: Any = None, y: ArrayLike | None = None) ->
     Parameters
     ----------
     candidates : array of shape (n, K)
-        Candidate sets in any form that :func:`oneof.encode` takes.
+        Candidate sets in any form that :func:`oneof.encode` takes; of votes, annotators are looked at, too.
     classes : sequence of length K, optional
         The name of each class, as for :func:`oneof.encode`.
     y : array of int of shape (n,), optional
@@ -122,6 +123,7 @@ def inspect(candidates: Any, classes: Any = None, y: ArrayLike | None = None) ->
         by_set=_companions(sets.sum(0), _together(sets)),
         by_truth=by_truth,
         outside=outside,
+        votes=candidates if isinstance(candidates, Votes) else None,
     )
 
 

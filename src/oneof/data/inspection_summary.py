@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oneof.data.inspection import ENOUGH, Companions, Inspection
+from oneof.data.vote_summary import annotator_bars, pair_bars, vote_findings, vote_numbers
 from oneof.io.files import replacing
 from oneof.pages.frame import percent, shorten
 from oneof.pages.heat_maps import ShareMap
@@ -44,6 +45,8 @@ def head_numbers(inspection: Inspection) -> dict[str, str]:
         "of sets have one label": percent(inspection.one_label),
         "of sets have all labels": percent(inspection.full),
     }
+    if inspection.votes is not None:
+        numbers |= vote_numbers(inspection.votes)
     for companions, words in (
         (inspection.by_set, "of a label's sets share one other label, at most"),
         (inspection.by_truth, "of a class's rows share one wrong label, at most"),
@@ -68,11 +71,14 @@ def findings(inspection: Inspection, quote: Callable[[str], str] = quoted) -> li
         )
     if inspection.by_truth:
         said += _about_truths(inspection.by_truth, names)
+    if inspection.votes is not None:
+        said += vote_findings(inspection.votes, quote)
     said += _about_sets(inspection, names)
     if inspection.full:
         full = _rows(int(inspection.sizes[-1]))
         said.append(
-            f"All {classes} labels are candidates in {full} ({percent(inspection.full)}), which say nothing."
+            f"All {classes} labels are candidates in {full} ({percent(inspection.full)})"
+            + (", which say nothing." if inspection.votes is None else ".")
         )
     if inspection.never:
         said.append(f"In no set, so that they cannot be learnt: {_some(names, inspection.never)}.")
@@ -174,7 +180,21 @@ def lines(inspection: Inspection) -> list[str]:
         "share of sets that hold a label",
         *_bars([(names[k], inspection.frequency[k]) for k in shown]),
         *([f"and {more} more"] if more else []),
+        *_about_annotators(inspection),
     ]
+
+
+def _about_annotators(inspection: Inspection) -> list[str]:
+    """Draw how often annotators are right, and which two disagree most."""
+    parts: list[str] = []
+    for title, bars in (
+        ("votes that are right, by estimate", annotator_bars(inspection.votes) if inspection.votes else []),
+        ("rows on which two annotators disagree", pair_bars(inspection.votes) if inspection.votes else []),
+    ):
+        if bars:
+            more = [f"and {len(bars) - _LINES} more"] if len(bars) > _LINES else []
+            parts += ["", title, *_bars(bars[:_LINES]), *more]
+    return parts
 
 
 def _bars(shares: list[tuple[str, float]]) -> list[str]:
@@ -206,6 +226,8 @@ def render_page(inspection: Inspection, title: str) -> str:
         sizes=[(size, count / inspection.rows) for size, count in size_bins(inspection)],
         labels=[(inspection.names[k], float(inspection.frequency[k])) for k in order],
         maps=maps,
+        annotators=annotator_bars(inspection.votes) if inspection.votes else [],
+        pairs=pair_bars(inspection.votes) if inspection.votes else [],
     )
     return render(content)
 

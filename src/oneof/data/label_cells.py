@@ -35,7 +35,7 @@ def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] 
     cells = _parsed(column.tolist()) or [_split(cell, separator) for cell in column.tolist()]
     if classes is None:
         return cells
-    as_classes = _number_to_text if isinstance(classes.tolist()[0], str) else _text_to_number
+    as_classes = number_to_text if isinstance(classes.tolist()[0], str) else _text_to_number
     return [list(map(as_classes, cell)) if isinstance(cell, list) else as_classes(cell) for cell in cells]
 
 
@@ -68,7 +68,8 @@ def _split(cell: Any, separator: str | None) -> Any:
     return [part.strip() for part in cell.split(separator) if part.strip()]
 
 
-def _number_to_text(label: Any) -> Any:
+def number_to_text(label: Any) -> Any:
+    """Write a whole number as text; anything else stays as it is."""
     whole = isinstance(label, float) and label.is_integer()
     return str(int(label) if whole else label) if whole or isinstance(label, int) else label
 

@@ -8,13 +8,12 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from oneof.data.cache import cache_folder
-from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName
+from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName, VoteName
 from oneof.data.container import PartialLabels
-from oneof.data.download import digest, fetch
-from oneof.data.formats import Bytes, read_cifar, read_idx, read_mat
-from oneof.data.tables import alternatives
+from oneof.data.download import digest, fetch, remove_archive
+from oneof.data.formats import Bytes, read_cifar, read_counts, read_idx, read_mat
 from oneof.io.arguments import as_path
-from oneof.io.words import shown
+from oneof.io.words import alternatives, shown
 
 Root = str | os.PathLike[str] | None
 Pair = tuple[PartialLabels, PartialLabels]
@@ -23,7 +22,7 @@ Pair = tuple[PartialLabels, PartialLabels]
 @overload
 def load_dataset(name: ImageName, root: Root = None) -> Pair: ...
 @overload
-def load_dataset(name: TableName, root: Root = None) -> PartialLabels: ...
+def load_dataset(name: TableName | VoteName, root: Root = None) -> PartialLabels: ...
 @overload
 def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair: ...
 def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
@@ -34,7 +33,7 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
     name : str
         Images, in a training and a test part: mnist, fashion-mnist, kuzushiji-mnist, cifar-10, cifar-100. Their
         candidate sets hold the true label alone; `oneof.data.corrupt` makes others. Tables with real candidate
-        sets: lost, birdsong, msrcv2, soccer-player, yahoo-news, fg-net.
+        sets: lost, birdsong, msrcv2, soccer-player, yahoo-news, fg-net. Images with votes: cifar-10h.
     root : path, optional
         The folder with the files, in the layout of their authors. By default ``$ONEOF_DATA``, and where that is
         not set ``oneof`` in the user's cache folder. Missing files are downloaded into this folder.
@@ -45,6 +44,8 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
         Bytes of shape (n, 28, 28) or (n, 32, 32, 3).
     data : PartialLabels, for tables
         Features as they were published, not scaled.
+    data : PartialLabels, for cifar-10h
+        The test images of cifar-10, the labels that were named, and ``counts``, how often; `votes` weighs them.
     """
     if not isinstance(name, str) or name not in DATASETS:
         raise ValueError(f"there is no data set {shown(name)}; {alternatives(str(name).lower(), DATASETS)}")
@@ -52,6 +53,8 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
     paths = _locate(dataset, data_folder(root))
     if dataset.format == "mat":
         return _table(dataset, paths[0])
+    if dataset.format == "votes":
+        return _with_counts(dataset, *paths)
     if dataset.format == "idx":
         train, test = (_single_labels(dataset, read_idx(paths[i], 3), read_idx(paths[i + 1], 1)) for i in (0, 2))
     else:
@@ -111,14 +114,17 @@ def _locate(dataset: Dataset, folder: Path) -> list[Path]:
     missing = [file for file, path in found.items() if path is None]
     if missing:
         fetch(dataset, missing, folder)
+    else:
+        remove_archive(dataset, folder)
     return [path or folder / file.path for file, path in found.items()]
 
 
 def _find(folder: Path, file: File) -> Path | None:
     """Return the path of a file or None; in some copies, names differ in case, spaces or punctuation."""
     path = folder / file.path
-    if path.is_file():
-        return path
+    for known in (path, folder / (file.other or file.path)):
+        if known.is_file():
+            return known
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     return next(
         (
@@ -145,6 +151,19 @@ def _single_labels(dataset: Dataset, images: Bytes, labels: Bytes) -> PartialLab
     """Return a data set whose candidate sets hold the true label alone."""
     candidates = labels[:, None] == np.arange(len(dataset.classes))
     return PartialLabels(images, candidates, labels.astype(np.int64), np.array(dataset.classes), dataset.name)
+
+
+def _with_counts(dataset: Dataset, images: Path, counts: Path) -> PartialLabels:
+    """Return images with the labels that people named, and how often they did."""
+    x, labels = read_cifar(images, dataset.label_bytes)
+    matrix = read_counts(counts)
+    if matrix.shape != (len(x), len(dataset.classes)):
+        raise ValueError(
+            f"{shown(counts)} has counts of shape {matrix.shape}, but {dataset.name} has {len(x)} images and "
+            f"{len(dataset.classes)} classes; put the published file in its place"
+        )
+    y = labels[:, -1].astype(np.int64)
+    return PartialLabels(x, matrix > 0, y, np.array(dataset.classes), dataset.name, matrix)
 
 
 def _table(dataset: Dataset, path: Path) -> PartialLabels:

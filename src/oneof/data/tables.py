@@ -7,7 +7,6 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.io.arguments import check_text
 from oneof.io.files import replacing
-from oneof.io.words import listed, reason, shortened, shown
+from oneof.io.words import alternatives, listed, reason, shortened, shown
 from oneof.labels import encode
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _WRITABLE = (*_DELIMITERS, ".parquet")
 _READABLE = (*_WRITABLE, ".npz")
-_LONGEST = 100  # characters of a name that are compared with others
 _JOIN = "|"  # between the labels of a list, in files that hold text only
 
 
@@ -134,13 +133,6 @@ def named_features(table: Table, names: Sequence[str]) -> Any:
     return _as_floats(table.rows[list(names)], table.as_written)
 
 
-def alternatives(name: str, names: Collection[str]) -> str:
-    """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
-    close = get_close_matches(name[:_LONGEST], list(names))
-    quoted = " or ".join(shown(each, 50) for each in close)
-    return f"did you mean {quoted}?" if close else f"there are {listed(names)}"
-
-
 def _kind(path: Path, kinds: tuple[str, ...]) -> str:
     """Return the extension of a path, one of ``kinds``."""
     for kind in kinds:
@@ -212,8 +204,21 @@ def _read_parquet(path: Path, columns: list[str]) -> Table:
             raise ValueError(f"{listed(frame.columns[frame.columns.duplicated()])} occurs more than once")
         # An index with a name may be an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
+        _check_encoding(indexed)
     _check_columns(path, columns, indexed)
     return Table(path, frame.reset_index(drop=True), indexed[columns])
+
+
+def _check_encoding(frame: Any) -> None:
+    """Refuse text that is no UTF-8, which pyarrow reads without a word and cannot turn into strings."""
+    import pyarrow  # noqa: PLC0415 - pyarrow is optional
+
+    for name, column in frame.items():
+        if isinstance(column.dtype, pd.StringDtype):
+            try:
+                pyarrow.array(column).validate(full=True)
+            except pyarrow.ArrowException:
+                raise ValueError(f"the column {shown(name)} holds text that is no UTF-8") from None
 
 
 def _read_npz(path: Path, columns: list[str]) -> Table:
@@ -252,6 +257,7 @@ def _check_member(path: Path, name: str, array: Any) -> None:
             f"the array {shown(name)} of {shown(path)} is of type {kind}, but must hold {expected}; convert it "
             "and write it with numpy.savez"
         )
+    check_text(array, f"the array {shown(name)} of {shown(path)}")
 
 
 def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:

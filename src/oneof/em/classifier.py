@@ -104,7 +104,8 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array, tensor or frame of shape (n, features)
             Rows, which the classifier gets as they are.
         y : candidate sets
-            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes.
+            A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes. Or
+            sets whose candidates have weights: votes (:func:`oneof.from_votes`) and `oneof.WeightedSets`.
         sample_weight : array of shape (n,), optional
             Weight of each row.
         separator : str, optional
@@ -183,7 +184,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save_em_model(self, target_path(path))
 
-    def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the probabilities of rows, and their candidate sets over the classes of the model."""
         probabilities = self.predict_proba(X)
         candidates = encode_for_model(y, self.classes_, separator)

@@ -57,6 +57,6 @@ def _out_of_fold(estimator: Any, x: Array, r: Array, weight: Array, parts: list[
 
 
 def _loss(p: Array, candidates: Array, weight: Array) -> float:
-    """Return the mean of ``-log sum_S p_k``; 0 counts as the resolution of a float: forests give exact zeros."""
-    mass = (p * (candidates > 0)).sum(1)
+    """Return the mean of ``-log sum_k s_k p_k``; 0 counts as the resolution of a float: forests give zeros."""
+    mass = (p * candidates).sum(1)
     return float(-np.average(np.log(np.clip(mass, np.finfo(float).eps, 1.0)), weights=weight))

@@ -97,7 +97,8 @@ class CommonSettings:
     threads: int | None = count(
         None,
         "in [1, 1024]",
-        doc="CPU threads; None is 1 for the linear and mlp networks (faster for these), else torch's number.",
+        doc="CPU threads, at most one for each core; None is 1 for the linear and mlp networks, which are faster "
+        "so, else torch's number.",
         roles=Role.TRACELESS,
     )
     checkpoint: str | PathLike[str] | None = setting(

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from oneof.io.arguments import as_array
+from oneof.io.arguments import as_array, check_text
 from oneof.io.words import listed, reason, shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
@@ -108,6 +108,7 @@ def _check_kinds(X: Any) -> None:
         _check_names(X)
         columns = dict(X.dtypes.items())
     elif isinstance(X, np.ndarray):
+        check_text(X, "X")
         columns = {"": X.dtype}
     for name, kind in columns.items():
         where = f"the column {shown(name)} of X" if name != "" else "X"

@@ -6,11 +6,9 @@ from itertools import combinations
 from typing import Any
 
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.io.words import listed, shown
+from oneof.io.words import join_first, listed, shown
 from oneof.train.divergence import TrainingDiverged
 from oneof.train.parallel.grouping import train_together
-
-_SHOWN = 10  # models that an error names
 
 
 def fit_together(
@@ -48,10 +46,9 @@ def fit_together(
         except TrainingDiverged as error:
             diverged[i] = error
     if diverged:
-        names = [f"models[{i}]" for i in diverged]
-        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        names = join_first(f"models[{i}]" for i in diverged)
         raise TrainingDiverged(
-            f"{len(diverged)} of {len(models)} models diverged ({shown}) and the others are fitted; the first: "
+            f"{len(diverged)} of {len(models)} models diverged ({names}) and the others are fitted; the first: "
             f"{next(iter(diverged.values()))}"
         )
     return list(models)

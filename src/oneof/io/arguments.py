@@ -1,6 +1,7 @@
 """What users pass to public functions, as arrays and paths; what cannot be one is refused in one sentence."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,26 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked values, which are missing; fill them or drop their rows")
     try:
-        return np.asarray(_from_tensor(value) if hasattr(value, "detach") else value)
+        array = np.asarray(_from_tensor(value) if hasattr(value, "detach") else value)
     except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(
             f"{name} is {shown(value, 80)}, which cannot be turned into an array ({reason(error, 120)}); pass a "
             "dense array, tensor or frame, or lists of equal length"
         ) from None
+    check_text(array, name)
+    return array
+
+
+def check_text(array: NDArray[Any], name: str) -> None:
+    """Refuse text with code points that Python's strings cannot hold: turning it into one is a SystemError."""
+    if array.dtype.kind != "U" or not array.itemsize:
+        return
+    codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    if codes.max(initial=0) > sys.maxunicode:
+        raise ValueError(
+            f"{name} has text with a code point of {hex(codes.max())}, but the last character is "
+            f"{hex(sys.maxunicode)}; the array is damaged, make it again"
+        )
 
 
 def as_floats(value: Any, name: str) -> NDArray[np.float64]:

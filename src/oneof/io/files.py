@@ -23,17 +23,40 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Every writer has a part of its own, so that several writers of one path never mix: the last one to end wins.
     """
     path = Path(path)
+    with beside(path) as part:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give the path of a new file beside ``path``, which is deleted when the block ends.
+
+    What is left of it when the process is killed is deleted by the next call with the same ``path``.
+    """
     check_folder(path)
-    _remove_leftovers(path)
+    remove_leftovers(path)
     with _new_part(path) as part:
         try:
             yield part
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            part.replace(path)
-        except BaseException:
+        finally:
             part.unlink(missing_ok=True)
-            raise
+
+
+def remove_leftovers(path: Path) -> None:
+    """Delete what killed writers of ``path`` have left: parts that nobody has locked."""
+    is_part = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.part").fullmatch
+    parts: list[Path] = []
+    with suppress(OSError):  # a folder may be written to and not be listed
+        parts = [each for each in path.parent.iterdir() if is_part(each.name)]
+    for part in parts:
+        # It may be gone already, or be not ours to delete; Windows deletes no open file.
+        with suppress(OSError), nullcontext() if sys.platform == "win32" else FileIO(part, "a") as file:
+            ours = None if file is None else _lock_if_free(file, part)
+            if ours or (ours is None and time.time() - part.stat().st_mtime > _DAY):
+                part.unlink()
 
 
 @contextmanager
@@ -91,17 +114,6 @@ def _new_part(path: Path) -> Iterator[Path]:
             return
         finally:
             file.close()
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Delete what killed writers of ``path`` have left: parts that nobody has locked."""
-    is_part = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.part").fullmatch
-    for part in [each for each in path.parent.iterdir() if is_part(each.name)]:
-        # It may be gone already, or be not ours to delete; Windows deletes no open file.
-        with suppress(OSError), nullcontext() if sys.platform == "win32" else FileIO(part, "a") as file:
-            ours = None if file is None else _lock_if_free(file, part)
-            if ours or (ours is None and time.time() - part.stat().st_mtime > _DAY):
-                part.unlink()
 
 
 def _lock_if_free(file: FileIO, path: Path) -> bool | None:

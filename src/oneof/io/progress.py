@@ -15,13 +15,13 @@ _PLAIN_LINES = 10
 
 
 class Display:
-    """A bar on standard error if that is a terminal, else lines; nothing when not ``shown``."""
+    """A bar on standard error if that is a terminal, else lines; nothing when not ``visible``."""
 
-    def __init__(self, name: str, total: int, shown: bool, *columns: ProgressColumn, **fields: Any) -> None:
-        self._shown = shown
+    def __init__(self, name: str, total: int, visible: bool, *columns: ProgressColumn, **fields: Any) -> None:
+        self._visible = visible
         self._bar: Bar | None = None
         # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
-        if shown and sys.stderr.isatty():
+        if visible and sys.stderr.isatty():
             self._bar = Bar(*columns, console=Console(file=sys.stderr))
             self._task = self._bar.add_task(escape(name), total=total, **fields)
 
@@ -41,17 +41,17 @@ class Display:
 
 
 class EpochProgress(Display):
-    """Epoch, loss, validation score and time left, on standard error; nothing when not ``shown``."""
+    """Epoch, loss, validation score and time left, on standard error; nothing when not ``visible``."""
 
-    def __init__(self, name: str, epochs: int, shown: bool) -> None:
+    def __init__(self, name: str, epochs: int, visible: bool) -> None:
         self.name, self.epochs = name, epochs
         self._begun = time.monotonic()
         what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
-        super().__init__(name, epochs, shown, what, BarColumn(), details, TimeRemainingColumn(), text="")
+        super().__init__(name, epochs, visible, what, BarColumn(), details, TimeRemainingColumn(), text="")
 
     def update(self, epoch: int, history: Mapping[str, Sequence[float]], finished: bool) -> None:
         """Show that an epoch is done."""
-        if not self._shown:
+        if not self._visible:
             return
         text = f"epoch {epoch}/{self.epochs}" + "".join(
             f"  {name.replace('_', ' ')} {values[-1]:.4f}" for name, values in history.items()
@@ -64,15 +64,15 @@ class EpochProgress(Display):
 
 
 class StageProgress(Display):
-    """Stages that are done one after the other, and how far the present one is; nothing when not ``shown``."""
+    """Stages that are done one after the other, and how far the present one is; nothing when not ``visible``."""
 
-    def __init__(self, name: str, stages: Sequence[str], shown: bool) -> None:
+    def __init__(self, name: str, stages: Sequence[str], visible: bool) -> None:
         self.name, self.stages = name, list(stages)
         self._begun, self._done = time.monotonic(), 0
         what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
         first = self.stages[0] if self.stages else ""
         super().__init__(
-            name, len(self.stages), shown, what, BarColumn(), details, TimeRemainingColumn(), text=first
+            name, len(self.stages), visible, what, BarColumn(), details, TimeRemainingColumn(), text=first
         )
 
     def advance(self, share: float) -> None:
@@ -86,6 +86,6 @@ class StageProgress(Display):
         if self._bar is not None:
             following = "".join(self.stages[self._done : self._done + 1])
             self._bar.update(self._task, completed=self._done, text=following)
-        elif self._shown:
+        elif self._visible:
             spent = time.monotonic() - self._begun
             self._say(f"{self.name}  {stage} done, {self._done} of {len(self.stages)}  {spent:.0f} s")

@@ -14,8 +14,8 @@ _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 _hints = cache(get_type_hints)  # which takes longer than all checks of a value
 
 
-def misfit(value: Any, kind: Any) -> str | None:
-    """Say what keeps a value from being of a type, with finite numbers; None where nothing does."""
+def json_misfit(value: Any, kind: Any) -> str | None:
+    """Say what keeps a value from being of a type, with numbers that JSON holds; None where nothing does."""
     return next(misfits(value, kind, finite=True), None)
 
 

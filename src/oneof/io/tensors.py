@@ -14,12 +14,12 @@ from torch import Tensor
 from oneof.io.files import replacing
 from oneof.io.words import reason, shown
 
-FORMAT_VERSION = 1
+FORMATS = {"model": 1, "candidates": 1, "checkpoint": 2}  # the newest format of each kind of file
 
 
 def write(path: str | os.PathLike[str], kind: str, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write tensors and JSON facts into one safetensors file."""
-    header = {"oneof": json.dumps({"kind": kind, "version": FORMAT_VERSION, **facts})}
+    header = {"oneof": json.dumps({"kind": kind, "version": FORMATS[kind], **facts})}
     # clone: safetensors refuses tensors that share memory, as tied weights do
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     with replacing(path) as part:
@@ -48,9 +48,9 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
         raise ValueError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
     if found != kind:
         raise ValueError(f"{str(path)!r} holds a {shown(found)[1:-1]}, but a {kind} was expected")
-    if version > FORMAT_VERSION:
+    if version > FORMATS[kind]:
         raise ValueError(
-            f"{str(path)!r} has format {version}, newer than format {FORMAT_VERSION} that this oneof reads; "
+            f"{str(path)!r} has format {shown(version)}, newer than format {FORMATS[kind]} that this oneof reads; "
             "upgrade oneof"
         )
     return tensors, facts

@@ -3,12 +3,14 @@
 import inspect
 import reprlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from os import PathLike, fspath
 from typing import Any
 
 _MOST = 160  # characters of a value
 _ROOM = 150  # characters of a list of values
+_COMPARED = 100  # characters of a name that are compared with others
 
 
 class _Short(reprlib.Repr):
@@ -45,15 +47,27 @@ def listed(values: Iterable[Any], most: int = 10) -> str:
     >>> listed(["b", "a"]), listed(range(30), most=3)
     ("'b', 'a'", '0, 1, 2, ... (30 in all)')
     """
-    return joined((shown(value, _ROOM // 3) for value in values), most)
+    return join_first((shown(value, _ROOM // 3) for value in values), most)
 
 
-def joined(texts: Iterable[str], most: int = 10, room: int = _ROOM) -> str:
+def join_first(texts: Iterable[str], most: int = 10, room: int = _ROOM) -> str:
     """Join the first of several texts, as many as there is room for, and say how many there are."""
     every = list(texts)
     first = [text for number, text in enumerate(every[:most]) if len(", ".join(every[: number + 1])) <= room]
     first = first or [shortened(text, room) for text in every[:1]]
     return ", ".join(first) + (f", ... ({len(every)} in all)" if len(every) > len(first) else "")
+
+
+def alternatives(name: str, names: Collection[str]) -> str:
+    """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
+    close = close_names(name, names)
+    quoted = " or ".join(shown(each, 50) for each in close)
+    return f"did you mean {quoted}?" if close else f"there are {listed(names)}"
+
+
+def close_names(name: Any, names: Collection[str], most: int = 3) -> list[str]:
+    """Return the names that somebody may have meant who wrote ``name``, the closest first."""
+    return get_close_matches(name[:_COMPARED], list(names), n=most) if isinstance(name, str) else []
 
 
 def reason(error: BaseException, most: int = _MOST) -> str:

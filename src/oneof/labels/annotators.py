@@ -12,7 +12,10 @@ from scipy.stats import beta
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-_ASSUMED = 10.0  # votes that what is assumed of a row of a confusion matrix, or of an annotator, counts for
+_ASSUMED = 10.0  # votes that the assumed accuracy of an annotator counts for
+_ASSUMED_PER_CLASS = (
+    3.0  # the same, of a row of a confusion matrix, times K; on simulated votes, fewer were too sure
+)
 _ROUNDS, _CLOSE = 200, 1e-6  # of EM; it ends when no probability of a label changes by more
 _CORRELATIONS = (0.005, 0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # that are tried
 _PRIOR_OF_CORRELATION = (2.0, 12.0)  # Beta: some rows are hard for everybody, most often by about this much
@@ -36,21 +39,18 @@ class Ballots:
     vote: Numbers  # (T,): the vote to which each named label belongs
     label: Numbers  # (T,)
 
-    def named(self, denied: bool = False) -> Floats:
-        """How often each label was named on each row (n, K), or denied."""
-        n, _, k = self.shape
-        counts = np.zeros((n, k))
-        chosen = self.denies[self.vote] == denied
-        np.add.at(counts, (self.row[self.vote[chosen]], self.label[chosen]), self.times[self.vote[chosen]])
-        return counts
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether each vote names one label and no other (V,)."""
+        single: NDArray[np.bool_] = np.bincount(self.vote, minlength=len(self.row)) == 1
+        return single & ~self.denies
 
-    def single(self) -> Floats:
-        """How often each label was named alone (n, K)."""
-        alone = (np.bincount(self.vote, minlength=len(self.row)) == 1) & ~self.denies
-        chosen = alone[self.vote]
-        counts = np.zeros((self.shape[0], self.shape[2]))
-        np.add.at(counts, (self.row[self.vote[chosen]], self.label[chosen]), self.times[self.vote[chosen]])
-        return counts
+    def named(self, of: NDArray[np.bool_] | None = None) -> Floats:
+        """How often each label was named on each row (n, K), by all votes but denials, or by some of them."""
+        n, _, k = self.shape
+        chosen = (~self.denies if of is None else of)[self.vote]
+        vote, label = self.vote[chosen], self.label[chosen]
+        return np.bincount(self.row[vote] * k + label, self.times[vote], n * k).reshape(n, k).astype(np.float64)
 
 
 class Judgement(NamedTuple):
@@ -82,9 +82,9 @@ def judge(ballots: Ballots) -> Judgement:
 
 
 def _correlation(ballots: Ballots) -> float:
-    """Choose rho by the votes on rows with three or more of them, all annotators taken as one."""
-    counts = ballots.single()
-    counts = counts[counts.sum(1) >= 3]
+    """Choose rho by rows with four votes or more, all annotators taken as one; three votes hardly tell."""
+    counts = ballots.named(ballots.alone)
+    counts = counts[counts.sum(1) >= 4]
     if len(counts) > _SAMPLE:
         counts = counts[np.random.default_rng(0).choice(len(counts), _SAMPLE, replace=False)]
     scores = beta.logpdf(_CORRELATIONS, *_PRIOR_OF_CORRELATION)
@@ -120,7 +120,7 @@ def from_counts(counts: Floats) -> Ballots:
 def _fit(ballots: Ballots, rho: float, rounds: int) -> Judgement:
     n, _, k = ballots.shape
     sums = _Sums(ballots, rho)
-    named, denied = ballots.named(), ballots.named(denied=True)
+    named, denied = ballots.named(), ballots.named(ballots.denies)
     start = named + 1 / k - denied * (denied > named)
     start = np.maximum(start, _TINY)
     posterior = start / start.sum(1, keepdims=True)
@@ -196,9 +196,9 @@ def _annotators(answers: Floats, sums: _Sums) -> tuple[Floats, Floats, Floats]:
     together = sums.by_label(answers).T  # (K, K): truths, answers
     if not sums.tells_directions:
         together = (together + together.T) / 2
-    right = (np.trace(together) + 1) / (together.sum() + 2)
+    right, assumed = (np.trace(together) + 1) / (together.sum() + 2), _ASSUMED_PER_CLASS * k
     one_coin = np.where(np.eye(k, dtype=bool), right, (1 - right) / (k - 1))
-    confusion = (together + _ASSUMED * one_coin) / (together.sum(1, keepdims=True) + _ASSUMED)
+    confusion = (together + assumed * one_coin) / (together.sum(1, keepdims=True) + assumed)
     diagonal = np.diag(confusion)
 
     at_truth = sums.pair_label[:, None] == np.arange(k)  # (P, K)
@@ -213,7 +213,7 @@ def _annotators(answers: Floats, sums: _Sums) -> tuple[Floats, Floats, Floats]:
     hit = expit(logit(diagonal) + shift[:, None])  # (A, K)
     missed = (1 - hit) / (1 - diagonal)
     who = sums.pair_annotator
-    assumed = np.where(at_truth, hit[who], confusion[:, sums.pair_label].T * missed[who])
+    chances = np.where(at_truth, hit[who], confusion[:, sums.pair_label].T * missed[who])
     if sums.tells_directions:
-        assumed = (answers + _ASSUMED * assumed) / (own[who] + _ASSUMED)
-    return confusion, assumed, accuracy
+        chances = (answers + assumed * chances) / (own[who] + assumed)
+    return confusion, chances, accuracy

@@ -12,7 +12,7 @@ from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import listed, shown
 from oneof.labels.annotators import Ballots, from_counts
 from oneof.labels.names import class_names, number_labels
-from oneof.labels.reading import is_missing, to_python, unwrap
+from oneof.labels.reading import is_blank, to_python, unwrap
 from oneof.labels.validation import rows_text
 from oneof.labels.vote_columns import check_vote_columns
 
@@ -41,7 +41,7 @@ class Marks(NamedTuple):
             cell = [part.strip() for part in cell.split(self.separator)]
         several = isinstance(cell, list | tuple | set | frozenset) or getattr(cell, "ndim", 0) == 1
         labels = to_python(cell if several else [cell])
-        return [_whole(label) for label in labels if not (is_missing(label) or label == "")], denies
+        return [_whole(label) for label in labels if not is_blank(label)], denies
 
 
 def _whole(label: Any) -> Any:

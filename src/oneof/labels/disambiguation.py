@@ -38,7 +38,7 @@ def disambiguate(
         Class probabilities of any model, such as ``model.predict_proba(X)``; out-of-fold ones where the model was
         fitted on the same rows.
     y : candidate sets
-        All that :func:`oneof.encode` takes.
+        All that :func:`oneof.encode` takes; weights of candidates count as factors.
     classes : sequence of str or int, optional
         The class of each column, such as ``model.classes_``. By default the column names of a frame, otherwise
         what :func:`oneof.encode` finds in ``y``.

@@ -152,22 +152,26 @@ def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
 def _read_matrix(y: Any) -> NDArray[np.bool_]:
     """Turn a matrix of 0/1 into booleans, refusing every other value."""
     is_sparse = sparse.issparse(y)
-    values: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
+    given: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
     if is_sparse:
-        values.sum_duplicates()
-    elif values.dtype == object:
-        # pandas.NA has no truth value, so that the comparison below would fail.
-        values = np.where(pd.isna(values), np.nan, values)
+        given.sum_duplicates()
+    values = _comparable(given) if given.dtype == object else given
     ones = values == 1
     rows, columns = ((values != 0) != ones).nonzero()
     if len(rows):
-        value = values[rows[0], columns[0]]
+        value = given[rows[0], columns[0]]
         raise ValueError(
             f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )
     dense: NDArray[np.bool_] = ones.toarray() if is_sparse else ones
     return dense
+
+
+def _comparable(values: NDArray[Any]) -> Any:
+    """Replace cells whose comparison may have no truth value, as of pandas.NA, arrays and frames, by NaN."""
+    has_length = np.frompyfunc(lambda cell: hasattr(cell, "__len__"), 1, 1)
+    return np.where(pd.isna(values) | has_length(values).astype(bool), np.nan, values)
 
 
 def _column_names(y: Any, classes: Any) -> NDArray[Any]:

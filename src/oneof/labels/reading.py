@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oneof.io.arguments import as_array
+from oneof.io.arguments import as_array, check_text
+from oneof.io.words import shortened
 
 
 def unwrap(y: Any, name: str) -> Any:
@@ -32,9 +33,11 @@ def unwrap(y: Any, name: str) -> Any:
                 "sparse matrix with one row per sample: put the rows into a list"
             )
         y = as_array(y, name)
-        if y.dtype.kind in "mM":  # as a list they would be counts of nanoseconds
+        if y.dtype.kind in "mMV":  # as a list, dates would be counts of nanoseconds
+            what = "dates" if y.dtype.kind != "V" else "records"
             raise TypeError(
-                f"{name} holds {y.dtype}, but labels must be strings or integers: convert the dates first"
+                f"{name} holds {shortened(str(y.dtype), 60)}, but labels must be strings or integers: convert the "
+                f"{what} first"
             )
     shape = (len(y),) if isinstance(y, list) else y.shape
     if len(shape) not in (1, 2) or (len(shape) == 1 and sparse.issparse(y)):
@@ -55,12 +58,19 @@ def _members(item: Any) -> Any:
     """Return the labels of one row; a single label is a set of one."""
     if isinstance(item, list | tuple | set | frozenset):
         return item
+    if isinstance(item, np.ndarray):
+        check_text(item, "a row")
     return item.tolist() if getattr(item, "ndim", 0) == 1 else (item,)
 
 
 def to_python(labels: Iterable[Any]) -> list[Any]:
     """Replace NumPy scalars by Python objects, whose repr in messages is the plain value."""
     return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
+
+def is_blank(label: Any) -> bool:
+    """Say whether a label is missing or an empty string."""
+    return is_missing(label) or (isinstance(label, str) and label == "")
 
 
 def is_missing(label: Any) -> bool:

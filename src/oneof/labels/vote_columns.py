@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from oneof.io.words import listed, shown, warn
+from oneof.labels.reading import is_blank
 
 _TASKS = {"task", "item", "sample", "example", "instance", "question", "image", "document", "unit", "row"}
 _WORKERS = {"worker", "annotator", "rater", "labeler", "labeller", "coder", "judge", "user"}
@@ -21,7 +22,7 @@ def check_vote_columns(votes: Any) -> None:
     table = pd.DataFrame(votes, dtype=object if is_objects else None)
     given = "votes" if isinstance(votes, pd.DataFrame) else "pandas.DataFrame(votes)"
     _check_names(table)
-    filled = [table.iloc[:, k].replace("", None).dropna() for k in range(table.shape[1])]
+    filled = [column[[not is_blank(cell) for cell in column]] for _, column in table.items()]
     for name, column in zip(table.columns, filled, strict=True):
         _check_kind(name, column, given)
     try:

@@ -185,7 +185,7 @@ def _weighed(read: Read, min_votes: int, aggregate: str | None) -> Votes:
 
 def _candidates(ballots: Ballots, counts: NDArray[np.float64], min_votes: int) -> NDArray[np.bool_]:
     """The labels that enough annotators named; of rows with nothing but denials, those that fewest deny."""
-    denied = ballots.named(denied=True)
+    denied = ballots.named(ballots.denies)
     only_denied = ~counts.any(1, keepdims=True) & denied.any(1, keepdims=True)
     return np.where(
         only_denied, denied == denied.min(1, keepdims=True, initial=np.inf), counts >= min(min_votes, _MANY)
@@ -195,24 +195,24 @@ def _candidates(ballots: Ballots, counts: NDArray[np.float64], min_votes: int) -
 def _tables(ballots: Ballots, found: Judgement, names: list[Any]) -> tuple[Any, Any]:
     """Return one line for each annotator, and one for each two who have rows in common."""
     n, annotators, k = ballots.shape
-    alone = (np.bincount(ballots.vote, minlength=len(ballots.row)) == 1) & ~ballots.denies
-    chosen = alone[ballots.vote]
-    of_vote, label = ballots.vote[chosen], ballots.label[chosen]
-    who, row = ballots.annotator[of_vote], ballots.row[of_vote]
-    ones = np.ones(len(of_vote))
-    common = _together(sparse.csr_array((ones, (who, row)), (annotators, n)))
-    agreed = _together(sparse.csr_array((ones, (who, row * k + label)), (annotators, n * k)))
+    vote = ballots.vote[ballots.alone[ballots.vote]]
+    label = ballots.label[ballots.alone[ballots.vote]]
+    who, row = ballots.annotator[vote], ballots.row[vote]
+    common = _together(who, row, (annotators, n))
+    agreed = _together(who, row * k + label, (annotators, n * k))
     with np.errstate(invalid="ignore"):
-        agreement = np.asarray(agreed.sum(1)).ravel() / np.asarray(common.sum(1)).ravel()
-    votes = np.bincount(ballots.annotator, minlength=annotators)
+        agreement = _off_diagonal(agreed) / _off_diagonal(common)
     table = pd.DataFrame(
-        {"votes": votes, "accuracy": found.accuracy, "agreement": agreement},
+        {
+            "votes": np.bincount(ballots.annotator, minlength=annotators),
+            "accuracy": found.accuracy,
+            "agreement": agreement,
+        },
         index=pd.Index(names, name="annotator"),
     )
-    upper = sparse.triu(common).tocoo()
-    first, second = upper.coords
+    upper = sparse.triu(common, k=1).tocoo()
+    (first, second), index = upper.coords, pd.Index(names)
     both = np.asarray(agreed[first, second]).ravel() if upper.nnz else np.zeros(0)
-    index = pd.Index(names)
     pairs = pd.DataFrame(
         {
             "first": index[first],
@@ -224,13 +224,16 @@ def _tables(ballots: Ballots, found: Judgement, names: list[Any]) -> tuple[Any, 
     return table, pairs.sort_values(["agreement", "rows"], ascending=[True, False], ignore_index=True)
 
 
-def _together(table: Any) -> Any:
-    """Count for each two annotators the columns in which both have a one."""
-    product = (table @ table.T).tolil()
-    product.setdiag(0)
-    product = product.tocsr()
-    product.eliminate_zeros()
-    return product
+def _together(who: NDArray[np.intp], what: NDArray[np.intp], shape: tuple[int, int]) -> Any:
+    """Count for each two annotators what both have."""
+    table = sparse.csr_array((np.ones(len(who)), (who, what)), shape)
+    return table @ table.T
+
+
+def _off_diagonal(counts: Any) -> NDArray[np.float64]:
+    """Sum the counts of each annotator with all others."""
+    others: NDArray[np.float64] = np.asarray(counts.sum(1)).ravel() - counts.diagonal()
+    return others
 
 
 def _check_min_votes(min_votes: Any) -> None:

@@ -1,6 +1,5 @@
 """Competition: wrong labels compete for the annotator's further guesses, which shows who is out of competition."""
 
-from math import log
 from typing import Any, ClassVar
 
 import torch
@@ -39,7 +38,9 @@ class Competition(PartialLabelClassifier):
     Attributes
     ----------
     tie_ : torch.nn.Linear
-        Its biases are tau and log M; it has no inputs.
+        Its biases are tau, and by how much log M has changed; its weights stay 0.
+    log_rate_ : tensor of shape (1, 1)
+        log M at first.
     affinity_ : torch.nn.Linear
         A tenth of C; for more than 256 classes, of one row that serves for all.
     """
@@ -59,9 +60,11 @@ class Competition(PartialLabelClassifier):
         self.affinity_ = nn.Linear(K if K <= _MOST_PAIRS else 1, K).to(data.weight)
         for parameter in (*self.tie_.parameters(), *self.affinity_.parameters()):
             nn.init.zeros_(parameter)
-        wrong = min(max(float(sizes.double().mean()) - 1, 0.1), 0.9 * (K - 1))
-        with torch.no_grad():
-            self.tie_.bias.copy_(torch.tensor([1.0, log(-(K - 1) * log(1 - wrong / (K - 1)))]))
+        nn.init.ones_(self.tie_.bias[:1])
+        wrong = (sizes.to(data.dtype).mean(-1) - 1).clamp(0.1, 0.9 * (K - 1)) / (
+            K - 1
+        )  # (...): share of the others
+        self.log_rate_ = (-(K - 1) * torch.log1p(-wrong)).log()[..., None, None]  # all labels alike
         self._largest_set = None if K <= _FEW_CLASSES else int(sizes.max())
 
     def stack_settings(self) -> dict[str, Any]:
@@ -87,10 +90,11 @@ class Competition(PartialLabelClassifier):
 
     def _log_likelihood(self, u: Tensor, candidates: Tensor, largest: int | None) -> Tensor:
         """``log P(S | y = j)`` (..., B, K)."""
-        *trials, _, rows = self.affinity_.weight.shape  # a stack of trials has its axis before the layers' own
-        tau, log_rate = self.tie_(u.new_zeros(*trials, 1, 1)).chunk(2, -1)
+        *axes, _, rows = self.affinity_.weight.shape  # axes that stand before the layers' own
+        tau, change = self.tie_(u.new_zeros(*axes, 1, 1)).chunk(2, -1)
         each = torch.eye(rows, dtype=u.dtype, device=u.device) if rows > 1 else u.new_zeros(1, 1)
-        affinity = _AFFINITY_SCALE * self.affinity_(each.expand(*trials, rows, rows))
+        affinity = _AFFINITY_SCALE * self.affinity_(each.expand(*axes, rows, rows))
+        log_rate = self.log_rate_.to(u) + change  # networks of a loaded model move, its tables stay
         return F.guess_log_likelihood(tau * u, candidates, affinity, log_rate, largest)
 
     def label_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:

@@ -48,6 +48,8 @@ class InspectionContent:
     sizes: _Shares  # of sets
     labels: _Shares  # the most frequent first
     maps: Sequence[ShareMap]
+    annotators: _Shares = ()  # and how often each is right, the best first
+    pairs: _Shares = ()  # of annotators, and how often they disagree, the most first
 
 
 def render(content: InspectionContent) -> str:
@@ -61,6 +63,7 @@ teach, and what they cannot.</p>
 </header>
 <main>
 {_findings(content.findings)}
+{_annotators(content.annotators, content.pairs)}
 {_sizes(content.sizes)}
 {_labels(content.labels)}
 {_together(content.maps)}
@@ -91,17 +94,34 @@ def _sizes(bars: _Shares) -> str:
 </section>"""
 
 
+def _annotators(annotators: _Shares, pairs: _Shares) -> str:
+    parts = []
+    if annotators:
+        caption = "How often the votes of each annotator are right, by estimate, the best first."
+        parts.append(_folded("How far annotators can be trusted", annotators, "annotators", caption, 1.0))
+    if pairs:
+        caption = "Of the rows that both voted on, the share to which they gave different labels."
+        parts.append(_folded("Who disagrees with whom", pairs, "pairs", caption, 1.0))
+    return "\n".join(parts)
+
+
 def _labels(bars: _Shares) -> str:
-    longest, rest = bars[0][1], ""
+    caption = "The share of rows whose set holds the label, the most frequent first."
+    return _folded("How often each label is a candidate", bars, "labels", caption, bars[0][1])
+
+
+def _folded(title: str, bars: _Shares, things: str, caption: str, longest: float) -> str:
+    """Return a section of bars; all but the first are folded away."""
+    rest = ""
     if len(bars) > _BARS:
         table = _bars(bars[_BARS:], longest)
-        rest = f"<details><summary>The other {len(bars) - _BARS} labels</summary>{table}</details>"
+        rest = f"<details><summary>The other {len(bars) - _BARS} {things}</summary>{table}</details>"
     return f"""<section>
-<h2>How often each label is a candidate</h2>
+<h2>{title}</h2>
 <figure>
 {_bars(bars[:_BARS], longest)}
 {rest}
-<figcaption>The share of rows whose set holds the label, the most frequent first.</figcaption>
+<figcaption>{caption}</figcaption>
 </figure>
 </section>"""
 

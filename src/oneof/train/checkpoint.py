@@ -21,6 +21,7 @@ from oneof.io.words import shown
 from oneof.train.checkpoint_schema import (
     CheckpointFacts,
     buffer_name,
+    completed,
     generator_misfits,
     parameters,
     setup_misfits,
@@ -32,6 +33,7 @@ from oneof.train.rows import Scaler
 from oneof.train.trial_state import Setup, State
 
 SECONDS_BETWEEN_SAVES = 30.0
+_FORMAT_WITH_BEST_TABLES = 2
 _HASHED_AT_ONCE = 4096  # rows
 _MOST_CHANGES = 5  # that a message lists
 _KNOWN_ELSEWHERE = ("held_out", "scaler.mean", "scaler.std", "random.cuda")  # not what `restore` looks at
@@ -115,6 +117,8 @@ class Checkpoint:
         progress, saved = self._facts["state"], self._tensors
         self._refuse(state_misfits(progress, method.epochs))
         places = tensor_places(method, optimizer, with_best=progress["best_epoch"] >= 0)
+        if self._facts["version"] < _FORMAT_WITH_BEST_TABLES:
+            saved = completed(saved, places, method.tables())
         places |= {"random.order": order.get_state(), "random.cpu": torch.get_rng_state()}
         found = {name: tensor for name, tensor in saved.items() if name not in _KNOWN_ELSEWHERE}
         tables = {f"{part}.{name}" for part in ("learned", "best") for name in method.tables()}

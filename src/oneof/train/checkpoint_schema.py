@@ -1,12 +1,14 @@
 """What the file of a checkpoint must hold, part by part: what does not fit is told, never taken over."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
+from oneof.io.schema import is_number
+from oneof.io.words import shown
 from oneof.train.method import Method
 from oneof.train.trial_state import Setup
 
@@ -24,8 +26,9 @@ class StateFacts(TypedDict):
 
 
 class CheckpointFacts(TypedDict):
-    """What the header holds, beside its kind and version."""
+    """What the header holds, beside its kind."""
 
+    version: int
     parameters: dict[str, Any]
     data: str  # the fingerprint
     seed: int
@@ -52,15 +55,15 @@ def state_misfits(state: StateFacts, epochs: int) -> Iterator[str]:
         if len(values) != epoch:
             yield f"state.history.{name[:40]} has {len(values)} numbers, but {epoch} epochs are done"
             return
-    if not all(map(math.isfinite, history.get("loss", [math.nan]))):
+    if not all(map(is_number, history.get("loss", [math.nan]))):
         yield "state.history.loss holds numbers that are not finite, or is missing"
-    if not (math.isfinite(state["seconds"]) and state["seconds"] >= 0):
-        yield f"state.seconds is {state['seconds']}, but must be >= 0"
+    if not (is_number(state["seconds"]) and state["seconds"] >= 0):
+        yield f"state.seconds is {shown(state['seconds'])}, but must be >= 0"
     scores = history.get("validation_score", [])
     if not -1 <= best < max(len(scores), 0) or (best < 0) != (not scores):
         yield f"state.best_epoch is {best}, but there are {len(scores)} validation scores"
     elif state["best_score"] != (scores[best] if scores else -math.inf):
-        yield f"state.best_score is {state['best_score']}, which is not the score of epoch {best}"
+        yield f"state.best_score is {shown(state['best_score'])}, which is not the score of epoch {best}"
 
 
 def tensor_places(method: Method, optimizer: torch.optim.Optimizer, with_best: bool) -> dict[str, Tensor]:
@@ -71,6 +74,27 @@ def tensor_places(method: Method, optimizer: torch.optim.Optimizer, with_best: b
     if method.momentum:
         places |= {buffer_name(i): parameter for i, parameter in enumerate(parameters(optimizer))}
     return places
+
+
+def completed(
+    saved: dict[str, Tensor], places: Mapping[str, Tensor], tables: Collection[str]
+) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint of format 1 with what that format left out.
+
+    It had no momentum of weights that no loss had reached, where 0 is the same, and no tables of the best epoch,
+    in whose place those of the last epoch were taken.
+    """
+    momenta = {
+        name: torch.zeros(place.shape, dtype=place.dtype)
+        for name, place in places.items()
+        if name.startswith("optimizer.")
+    }
+    stand_ins = {
+        f"best.{name}": saved[f"learned.{name}"]
+        for name in tables
+        if f"best.{name}" in places and f"learned.{name}" in saved
+    }
+    return momenta | stand_ins | saved
 
 
 def buffer_name(i: int) -> str:

@@ -1,5 +1,6 @@
 """Where and how to compute: devices, seeds, threads, and the modes of networks and libraries."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -120,10 +121,13 @@ def _second_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Compute with so many CPU threads inside the block; None changes nothing."""
+    """Compute with so many CPU threads inside the block, at most one for each core; None changes nothing.
+
+    A model may come from a larger machine, and a process that starts too many threads is ended by the system.
+    """
     before = torch.get_num_threads()
     if count is not None:
-        torch.set_num_threads(count)
+        torch.set_num_threads(min(count, os.cpu_count() or 1))
     try:
         yield
     finally:

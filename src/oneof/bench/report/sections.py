@@ -148,6 +148,8 @@ def _effort(outcome: MethodResult) -> list[Entry]:
 
 
 def _curves(report: Report) -> Section | None:
+    if not report.plan.curves:
+        return None
     figures = []
     for name in report.plan.datasets:
         chosen = {label: row[name].choose() for label, row in report.outcomes.items()}

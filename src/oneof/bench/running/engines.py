@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from oneof.bench.record import Record, Spec, problem_of
-from oneof.bench.running.execute import Job, died, execute
+from oneof.bench.running.deadline import Deadline
+from oneof.bench.running.execute import Job, died, execute, failure, lacks_memory
 from oneof.bench.running.problem import Problem, make_problem
 from oneof.pages.frame import one_line
 
@@ -31,7 +32,7 @@ class Task:
     device: str
     root: str | None
     checkpoints: tuple[Path | None, ...]
-    deadline: float | None
+    deadline: Deadline | None
     sets: tuple[Path | None, ...] | None = None  # files of candidate sets; None: no run has one
 
     def problems_of(self) -> list[tuple[Spec, Path | None]]:
@@ -142,7 +143,12 @@ def _work(pipe: Connection, parent: int) -> None:
             task = pipe.recv()
         except EOFError:
             return
-        pipe.send(execute_task(task))
+        try:
+            pipe.send(execute_task(task))
+        except BaseException as error:  # a library that panics for lack of memory raises no Exception
+            if isinstance(error, Exception) and not lacks_memory(error):
+                raise
+            os._exit(1)  # not even a record fits into the memory: the runner writes one
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -160,9 +166,12 @@ def _follow(parent: int) -> None:
 def execute_task(task: Task, problems: Sequence[Problem] | None = None) -> list[Record | None]:
     """Make the problems of a task, unless they are at hand, and execute it."""
     if problems is None:
-        problems = [
-            _problem(problem_text(spec), task.root, task.device, sets) for spec, sets in task.problems_of()
-        ]
+        try:
+            problems = [
+                _problem(problem_text(spec), task.root, task.device, sets) for spec, sets in task.problems_of()
+            ]
+        except Exception as error:
+            return [failure(spec, error, task.device) for spec in task.specs]
     jobs = [Job(*each) for each in zip(task.specs, problems, task.checkpoints, strict=True)]
     return execute(jobs, task.device, task.deadline)
 

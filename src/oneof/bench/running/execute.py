@@ -35,6 +35,7 @@ from oneof.bench.record import (
     ResultsByWay,
     Spec,
 )
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.problem import Problem
 from oneof.em import EMClassifier
 from oneof.estimator import PartialLabelClassifier
@@ -58,7 +59,7 @@ class Job:
     checkpoint: Path | None
 
 
-def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Record | None]:
+def execute(jobs: Sequence[Job], device: str, deadline: Deadline | None) -> list[Record | None]:
     """Train and measure runs, alike ones at once; return their records, None for runs that the deadline paused."""
     started = time.monotonic()
     try:
@@ -71,11 +72,19 @@ def execute(jobs: Sequence[Job], device: str, deadline: float | None) -> list[Re
     except Exception as error:
         if len(jobs) > 1:  # one by one, to find the run that fails
             return [record for job in jobs for record in execute([job], device, deadline)]
-        lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        text = f"{_OUT_OF_MEMORY} ({error})" if lack else traceback.format_exc()
-        failed = _failed(jobs[0].spec, text, device)
+        failed = failure(jobs[0].spec, error, device)
         failed["seconds"] = time.monotonic() - started
         return [failed]
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Tell whether memory was short, for this error or one that was being handled when it was raised."""
+    while error is not None:
+        # torch has an error of its own for the memory of GPUs alone
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+            return True
+        error = error.__context__
+    return False
 
 
 def _record(job: Job, trial: Trial, device: str) -> Record | None:
@@ -101,6 +110,13 @@ def died(spec: Spec, reason: str, device: str) -> FailedRecord:
     return _failed(spec, f"{reason}; if it was killed, the machine was probably {_OUT_OF_MEMORY}", device)
 
 
+def failure(spec: Spec, error: Exception, device: str) -> FailedRecord:
+    """Return the record of a run that raised an error."""
+    if lacks_memory(error):
+        return _failed(spec, f"{_OUT_OF_MEMORY} ({error})", device)
+    return _failed(spec, "".join(traceback.format_exception(error)), device)
+
+
 def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
     where = circumstances(device)
     return {
@@ -114,7 +130,7 @@ def _failed(spec: Spec, error: str, device: str) -> FailedRecord:
     }
 
 
-def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
+def prepare_trial(job: Job, device: str, deadline: Deadline | None) -> Trial:
     """Make the estimator of a run and all that its training needs, without training it."""
     spec, problem = job.spec, job.problem
     cls = run_class(spec)
@@ -130,7 +146,7 @@ def prepare_trial(job: Job, device: str, deadline: float | None) -> Trial:
         y_val=one_hot[problem.validation.y],
         X_watched=problem.test.x,
         metrics=problem.measure,
-        pause=None if deadline is None else lambda: time.time() >= deadline,
+        pause=None if deadline is None else deadline.has_passed,
     )
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -15,12 +14,13 @@ from typing import Any, TypedDict, cast
 from oneof.bench.ledger import Ledger, read
 from oneof.bench.plan import Plan, Run, run_class
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
+from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import Engine, Task
 from oneof.bench.running.problem import make_problem, needs_preparing
 from oneof.data.catalogue import DATASETS
 from oneof.em import EMClassifier
 from oneof.io.files import replacing
-from oneof.io.schema import misfit
+from oneof.io.schema import json_misfit
 from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
@@ -100,7 +100,7 @@ class Runner:
     ) -> None:
         self.plan, self.path, self.engine = plan, ledger, engine
         self.device, self.root, self.show = device, root, show
-        self.deadline = None if budget is None else time.time() + budget
+        self.deadline = None if budget is None else Deadline(budget)
         self.checkpoints = checkpoint_folder(ledger)
 
     def run(self) -> PlanProgress:
@@ -129,8 +129,13 @@ class Runner:
                     if not ended.records:
                         groups = [[run] for run in group] + groups
                     for run, record in zip(group, ended.records, strict=bool(ended.records)):
+                        if record is None:  # it was paused and stays open, its checkpoint in place
+                            continue
                         if run.key not in done:
                             self._settle(run, record, ledger, progress, clock)
+                        if ledger.records[run.key]["status"] == "done":
+                            self._checkpoint(run).unlink(missing_ok=True)
+            ledger.check_untouched()
         self._clean_up()
         return progress
 
@@ -178,24 +183,19 @@ class Runner:
     def _checkpoint(self, run: Run) -> Path:
         return self.checkpoints / f"{run.key}.safetensors"
 
-    def _settle(
-        self, run: Run, record: Record | None, ledger: Ledger, progress: PlanProgress, clock: "Clock"
-    ) -> None:
-        """Write down what became of a run; one that was paused stays open, its checkpoint in place."""
-        if record is None:
-            return
+    def _settle(self, run: Run, record: Record, ledger: Ledger, progress: PlanProgress, clock: "Clock") -> None:
+        """Write down what became of a run."""
         ledger.append(record)
         if record["status"] == "done":
             progress.done += 1
             clock.add(record)
             accuracy = record["results"]["validation_accuracy"]["test_accuracy"]
             progress.last = [*progress.last, f"{run.name}: {100 * accuracy:.2f} %"][-_LAST:]
-            self._checkpoint(run).unlink(missing_ok=True)
         else:
             progress.failed[run.name] = reason_of(record)
 
     def _over(self) -> bool:
-        return self.deadline is not None and time.time() >= self.deadline
+        return self.deadline is not None and self.deadline.has_passed()
 
     def _show(self, progress: PlanProgress) -> None:
         self.show(progress)
@@ -286,7 +286,7 @@ def _live_progress(file: Path) -> LiveProgress | None:
     except (ValueError, RecursionError):
         wrong: str | None = "it is no JSON"
     else:
-        wrong = misfit(content, LiveProgress)
+        wrong = json_misfit(content, LiveProgress)
     if wrong is not None:
         warnings.warn(f"{str(file)!r} is damaged ({wrong}) and is ignored; delete it", stacklevel=3)
         return None

@@ -1,0 +1,167 @@
+"""Options for votes of several annotators: which columns hold them, and how they are read."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from oneof.data.tables import Table
+    from oneof.labels import Votes
+
+VoteColumns = Annotated[
+    str | None,
+    typer.Option("--votes", metavar="A,B,C", help="Columns of votes, one an annotator, instead of --candidates."),
+]
+LongColumns = Annotated[
+    str | None,
+    typer.Option("--long", metavar="TASK,WORKER,LABEL", help="Columns of votes, one row a vote."),
+]
+CountColumns = Annotated[
+    str | None,
+    typer.Option("--counts", metavar="A,B,C", help="Columns of how often each class was named."),
+]
+VotesFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="The table of --long, where TABLE has one row a task, with the task's column."
+    ),
+]
+Denial = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Stands before a label that a vote excludes, such as 'not '.")
+]
+
+
+@dataclass(frozen=True)
+class VoteOptions:
+    """How votes are given on the command line."""
+
+    kind: str  # votes, long or counts
+    columns: list[str]
+    separator: str | None
+    denial: str | None
+    file: Path | None
+
+    @property
+    def in_table(self) -> list[str]:
+        """The columns that the table of features has."""
+        return self.columns[:1] if self.file else self.columns
+
+    def read(self, data: "Table", classes: Any = None) -> "tuple[Table, Votes]":
+        """Return votes for the rows of a table, and the table, of which long votes leave one row a task."""
+        if self.kind == "counts":
+            return data, self._counts(data, classes)
+        if self.kind == "votes":
+            return data, self._judged(data.columns[self.columns], classes)
+        if self.file is None:
+            data, votes, tasks = _one_row_a_task(data, self.columns)
+        else:
+            data, votes, tasks = _with_file(data, self.columns, self.file)
+        return data, self._judged(votes, classes, long=tuple(self.columns), tasks=tasks)
+
+    def _judged(self, votes: Any, classes: Any, **long: Any) -> "Votes":
+        from oneof.data.label_cells import number_to_text
+        from oneof.labels import from_votes
+
+        options = {"separator": self.separator, "denial": self.denial} | long
+        if classes is None:
+            return from_votes(votes, **options)
+        # As text, in which files hold labels; the classes of a model may be numbers.
+        cells = (
+            votes.assign(**{self.columns[2]: votes[self.columns[2]].map(number_to_text)})
+            if long
+            else (votes.map(number_to_text))
+        )
+        return replace(from_votes(cells, [str(name) for name in classes], **options), classes=classes)
+
+    def _counts(self, data: "Table", classes: Any) -> "Votes":
+        import pandas as pd
+
+        from oneof.labels import vote_counts
+
+        names = self.columns if classes is None else [str(name) for name in classes]
+        if missing := [name for name in names if name not in self.columns]:
+            raise ValueError(f"--counts lacks the classes {missing[:5]} of the model; name all of its columns")
+        counts = data.columns[names].replace("", 0).apply(pd.to_numeric, errors="coerce")
+        for name in names:
+            if counts[name].isna().any():
+                row = int(counts[name].isna().to_numpy().argmax())
+                cell = data.columns[name].iloc[row]
+                raise ValueError(
+                    f"the column {name!r} holds {cell!r} in row {row}, but --counts are whole numbers"
+                )
+        return vote_counts(counts, classes)
+
+
+def candidates_option(column: str) -> tuple[str, str | None]:
+    """Return the option of candidate sets and its column, None where it is the default."""
+    return "--candidates", None if column == "candidates" else column
+
+
+def vote_options(
+    other: tuple[str, str | None],
+    votes: str | None,
+    long: str | None,
+    counts: str | None,
+    votes_file: Path | None,
+    denial: str | None,
+    separator: str | None,
+) -> VoteOptions | None:
+    """Return how votes are given, None where candidate sets are; refuse options that do not go together.
+
+    ``other`` is the option of candidate sets, and what was given for it.
+    """
+    given = {"votes": votes, "long": long, "counts": counts}
+    chosen = [(kind, text) for kind, text in given.items() if text is not None]
+    if not chosen:
+        for name, value in (("--votes-file", votes_file), ("--denial", denial)):
+            if value is not None:
+                raise ValueError(f"{name} is {str(value)!r}, but there are no votes; pass --votes or --long")
+        return None
+    if len(chosen) > 1:
+        raise ValueError(f"--{chosen[0][0]} and --{chosen[1][0]} are two forms of votes; give one of them")
+    ((kind, text),) = chosen
+    name, value = other
+    if value is not None:
+        raise ValueError(f"--{kind} holds the labels, and so does {name} {value!r}; give one of them")
+    columns = [name.strip() for name in (text or "").split(",")]
+    if "" in columns or len(set(columns)) < len(columns) or (kind == "long" and len(columns) != 3):
+        example = "task,worker,label" if kind == "long" else "anna,ben,carl"
+        raise ValueError(f"--{kind} is {text!r}, but must name different columns; write --{kind} {example}")
+    if votes_file is not None and kind != "long":
+        raise ValueError(f"--votes-file is a long table; pass --long with its columns, not --{kind}")
+    if kind == "counts" and (separator is not None or denial is not None):
+        raise ValueError("--counts are numbers; leave out --separator and --denial")
+    return VoteOptions(kind, columns, separator, denial, votes_file)
+
+
+def _one_row_a_task(data: "Table", columns: list[str]) -> "tuple[Table, Any, Any]":
+    """Return the first row of each task, all votes, and the tasks; refuse tasks whose rows differ."""
+    import numpy as np
+
+    if isinstance(data.rows, np.ndarray):
+        raise ValueError(
+            "--long needs rows of a table; give the images one row each, and the votes by --votes-file"
+        )
+    task = data.columns[columns[0]]
+    features = data.rows.drop(columns=columns, errors="ignore")
+    differ = features.assign(**{columns[0]: task}).groupby(columns[0], sort=False).nunique(dropna=False) > 1
+    if differ.any().any():
+        row, column = next(zip(*np.nonzero(differ.to_numpy()), strict=True))
+        raise ValueError(
+            f"the column {differ.columns[column]!r} has different values in the rows of task "
+            f"{differ.index[row]!r}, but features belong to a task; mend them, or pass --votes-file"
+        )
+    first = (~task.duplicated()).to_numpy()
+    part = data._replace(
+        rows=data.rows[first].reset_index(drop=True), columns=data.columns[first].reset_index(drop=True)
+    )
+    return part, data.columns[columns], task[first].tolist()
+
+
+def _with_file(data: "Table", columns: list[str], file: Path) -> "tuple[Table, Any, Any]":
+    """Return the table, the votes of another file, and the tasks in the order of the table."""
+    from oneof.data.tables import read_table
+
+    return data, read_table(file, columns).columns[columns], data.columns[columns[0]].tolist()

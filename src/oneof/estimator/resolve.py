@@ -1,0 +1,86 @@
+"""The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing
+
+from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.features import as_numpy
+from oneof.estimator.together import fit_together
+from oneof.io.words import shown
+from oneof.labels import Disambiguation, WeightedSets, check_same_rows, encode_weights
+
+_SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
+
+
+def resolve(
+    model: PartialLabelClassifier,
+    X: Any,
+    y: Any,
+    folds: int = 5,
+    random_state: int | None = 0,
+    separator: str | None = None,
+) -> Disambiguation:
+    """Say for every row which of its candidates is the most likely, by models that have not seen the row.
+
+    A model knows its own rows by heart and agrees with what it was told about them. Here each row is judged by a
+    model that was fitted on the other folds, and its probabilities p are weighed as they deserve: the chance of
+    candidate j is ``pi_j p_j^lambda``, up to a factor, with the weights pi of y (1 on plain sets) and the one
+    lambda that maximises ``sum_i log sum_j pi_ij softmax(lambda log p_i)_j``, the likelihood of all candidates:
+    without true labels, this is what shows whether models are too sure.
+
+    Parameters
+    ----------
+    model : PartialLabelClassifier
+        A method with its settings; copies of it are fitted.
+    X, y, separator
+        As for `fit`. Votes (:func:`oneof.from_votes`) gain most.
+    folds : int, default=5
+        Into how many parts the rows are split.
+    random_state : int or None, default=0
+        Of the split.
+
+    Returns
+    -------
+    Disambiguation
+        Labels, probabilities and margins to the second.
+    """
+    if not isinstance(model, PartialLabelClassifier):
+        raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
+    weights, names = encode_weights(y, separator=separator)
+    X, rows = as_numpy(X), len(weights)
+    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= rows // 2:
+        raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
+    sets = WeightedSets(weights, names) if weights.dtype != bool else weights
+    split = list(KFold(folds, shuffle=True, random_state=random_state).split(weights))
+    models = [clone(model) for _ in split]
+    fit_together(models, [{"X": _safe_indexing(X, train), "y": sets[train]} for train, _ in split])
+    log_p = np.zeros(weights.shape)
+    for (_, rest), fitted in zip(split, models, strict=True):
+        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
+    posterior = calibrated_posterior(log_p, weights)
+    second, first = np.sort(posterior, axis=1)[:, -2:].T
+    return Disambiguation(names[posterior.argmax(1)], first, first - second)
+
+
+def calibrated_posterior(log_p: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ``pi_j p_j^lambda`` (n, K), scaled to sum to one, with the lambda of `resolve`."""
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights.astype(np.float64))
+
+    def loss(log_power: float) -> float:
+        powered = np.exp(log_power) * log_p
+        return float((logsumexp(powered, axis=1) - logsumexp(powered + log_weights, axis=1)).mean())
+
+    best = minimize_scalar(loss, bounds=np.log(_SHARPNESS), method="bounded").x
+    logs = np.exp(best) * log_p + log_weights
+    posterior: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    return posterior

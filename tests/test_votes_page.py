@@ -1,0 +1,72 @@
+"""docs/results/votes.md says what the committed ledger says, and the benchmark's parts do what they say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORDS = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "votes.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import votes
+
+    return votes
+
+
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import votes_page
+
+    return votes_page
+
+
+def test_the_page_is_that_of_the_ledger(page):
+    assert page.tables() in page.PAGE.read_text(), "write it again with python benchmarks/votes.py --page"
+
+
+def test_every_draw_is_there_once():
+    keys = [(r["source"], r["votes"], r["draw"]) for r in RECORDS]
+    assert len(set(keys)) == len(keys)
+    assert all(0 <= value <= 100 for r in RECORDS for value in r["right"].values())
+
+
+def test_intervals(page):
+    mean, low, high = page.interval([1.0, 2.0, 3.0, 4.0])
+    assert mean == 2.5
+    assert high - mean == pytest.approx(mean - low) == pytest.approx(3.1824 * 1.2910 / 2, abs=1e-3)
+
+
+def test_votes_of_people_are_drawn_without_replacement(benchmark):
+    counts = np.zeros((50, 10), dtype=int)
+    counts[:, 3], counts[:, 5] = 2, 3
+    votes = benchmark.draw("people", 4, np.zeros(50, int), counts, seed=0)
+    assert votes.shape == (50, 4)
+    found = benchmark.counted(votes)
+    assert (found <= counts).all()
+    assert set(found[:, 3].tolist()) == {1, 2}
+
+
+def test_simulated_annotators_have_the_stated_chances(benchmark):
+    y = np.arange(4000) % 10
+    votes = benchmark.draw("simulated", 5, y, np.zeros((4000, 10)), seed=1)
+    assert ((votes >= 0).sum(1) == 5).all()
+    right = [(votes[seen, a] == y[seen]).mean() for a in range(30) for seen in [votes[:, a] >= 0]]
+    assert 0.4 < min(right) < max(right) < 1
+    matrix = benchmark.confusion(np.random.default_rng(0))
+    assert matrix.sum(1) == pytest.approx(np.ones(10))
+    assert np.ptp(np.diag(matrix)) == pytest.approx(0)
+
+
+def test_features_are_those_of_the_images(benchmark):
+    images = np.random.default_rng(0).integers(0, 256, (300, 32, 32, 3), dtype=np.uint8)
+    x = benchmark.features(images)
+    assert x.shape == (300, 200)
+    assert np.isfinite(x).all()
+    brighter = benchmark._gradients(np.full((1, 32, 32), 0.5, np.float32))
+    assert (brighter == 0).all()  # no gradient, no direction
