@@ -323,6 +323,7 @@ def test_every_place_gives_the_same_advice(tmp_path, monkeypatch):
     places = {
         "README": plain((ROOT / "README.md").read_text()),
         "docs/methods/index.md": plain((ROOT / "docs/methods/index.md").read_text()),
+        "docs/results/index.md": plain((ROOT / "docs/results/index.md").read_text()),
         "docs/compare.md": plain((ROOT / "docs/compare.md").read_text()),
         "oneof methods": plain(run("methods").stdout),
         "demo": plain(" ".join(said)),
