@@ -71,8 +71,8 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
                 raise ValueError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
         if rows < self.n_splits:
             raise ValueError(
-                f"n_splits is {shown(self.n_splits, 40)}, but there are {rows} rows, and every fold needs one: lower "
-                "n_splits"
+                f"n_splits is {shown(self.n_splits, 40)}, but there are {rows} rows, and every fold needs one: "
+                "lower n_splits"
             )
         fold = self._folds(candidates)
         for number in range(self.n_splits):
