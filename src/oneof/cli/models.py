@@ -98,15 +98,11 @@ def fit(
 
     All columns but those of labels, --id and --drop are features; with --images the images alone are.
     """
-    import numpy as np
-
     from oneof.cli.model_tables import features, labels_of, read
     from oneof.estimator.fields import check
     from oneof.train.runtime import resolve_device
 
-    _check_model_target(out, table)
-    if size is not None and images is None:
-        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
+    _check_fit(out, table, images, size)
     resolve_device(device)
     cls = _method(method)
     model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
@@ -116,16 +112,18 @@ def fit(
     data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
     model.fit(features(data, apart), y)
     model.save(out)
-    typer.echo(_summary(model, np.asarray(y)))
+    typer.echo(_summary(model, y))
     typer.echo(fold(f"{cls.__name__} model written to {out}"))
 
 
-def _check_model_target(out: Path, table: Path) -> None:
+def _check_fit(out: Path, table: Path, images: str | None, size: int | None) -> None:
     from oneof.data import tables
 
     tables.check_target(out, [table], table=False)
     if tables.is_table(out):
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+    if size is not None and images is None:
+        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
 
 
 def _options(
@@ -143,7 +141,10 @@ def _options(
     return {name: value for name, value in given.items() if name in names and value is not None}
 
 
-def _summary(model: "Classifier", sets: Any) -> str:
+def _summary(model: "Classifier", y: Any) -> str:
+    import numpy as np
+
+    sets = np.asarray(y)
     size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
     return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
