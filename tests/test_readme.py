@@ -66,7 +66,7 @@ def test_the_commands_run(tmp_path, monkeypatch):
         Image.new("RGB", (9, 7), (30 * i, 0, 0)).save(tmp_path / file)
     pd.DataFrame({"file": files, "candidates": sets[:8]}).to_csv(tmp_path / "labels.csv", index=False)
     pd.DataFrame({"file": files[:3]}).to_csv(tmp_path / "photos.csv", index=False)
-    assert carry_out("On the command line", monkeypatch, tmp_path) == 8
+    assert carry_out("On the command line", monkeypatch, tmp_path) == 10
     assert len(pd.read_csv("predictions.csv")) == 150
     margins = pd.read_csv("review.csv")["margin"]
     assert margins.is_monotonic_increasing

@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.em import EMClassifier
     from oneof.estimator.resolve import resolve
@@ -59,6 +60,7 @@ __all__ = [
     "PiCO",
     "Votes",
     "WeightedSets",
+    "compare",
     "disambiguate",
     "encode",
     "fit_together",
@@ -78,6 +80,7 @@ _HOME = {  # all others are at home in oneof.methods
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
+    "compare": "oneof.comparison",
     "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",

@@ -175,6 +175,12 @@ CALLS = {
         lambda **given: oneof.resolve(given.pop("model"), **given),
         GIVEN | {"model": model(), "folds": 2, "random_state": 0, "separator": None},
     ),
+    "compare": (
+        lambda **given: oneof.compare(**given),
+        GIVEN
+        | {"methods": ["cc"], "cv": 2, "settings": {"epochs": 1, "network": "linear"}, "sample_weight": None}
+        | {"random_state": 0, "verbose": 0},
+    ),
     "load_dataset": (lambda name: oneof.load_dataset(name, "no"), {"name": "nothing"}),
     "load_images": (
         oneof.load_images,

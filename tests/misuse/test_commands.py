@@ -16,6 +16,8 @@ from oneof.cli import app
 
 TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
 FIT = f"fit pets.csv --separator | --drop truth --drop id {TINY}"
+AUTO = "fit pets.csv --separator | --drop truth --drop id --method auto"
+COMPARE = "compare pets.csv --separator | --drop truth --drop id"
 EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
@@ -131,6 +133,21 @@ COMMANDS = [
     refused("fit with a negative seed", f"{FIT} --seed -1 --out new", "--seed", "0"),
     refused("fit on a device that nobody knows", "fit pets.csv --device tpu --out new", "'tpu'", "'cpu'"),
     refused("fit on a device that is not there", "fit pets.csv --device cuda:99 --out new", "'cuda:99'", "GPUs"),
+    refused("fit auto with an estimator", f"{AUTO} --estimator lightgbm --out new", "auto", "--method em"),
+    refused("fit auto with a misspelt setting", f"{AUTO} --set epoch=2 --out new", "no method has", "'epochs'?"),
+    refused("fit auto with the seed as a setting", f"{AUTO} --set random_state=2 --out new", "--seed"),
+    # --- compare
+    refused("compare without a table", "compare", "TABLE", "compare --help"),
+    refused("compare a method that nobody knows", f"{COMPARE} --methods cc,idpg", "'idpg'", "idgp"),
+    refused("compare a method twice", f"{COMPARE} --methods cc,cc", "'cc' twice"),
+    refused("compare in one fold", f"{COMPARE} --cv 1", "2 or more"),
+    refused("compare with a misspelt setting", f"{COMPARE} --set epoch=2", "no method has", "'epochs'?"),
+    refused("compare with a setting of others", f"{COMPARE} --methods cc --set kappa=2", "'cc'", "'kappa'"),
+    refused("compare and overwrite the table", f"{COMPARE} --html pets.csv", "is an input"),
+    refused("compare into a folder that is missing", f"{COMPARE} --json no/c.json", "does not exist"),
+    refused("compare with page and numbers in one file", f"{COMPARE} --html c --json c", "name two files"),
+    refused("compare with a size without images", f"{COMPARE} --size 8", "--images"),
+    works("compare two methods", f"{COMPARE} --methods cc,proden --set epochs=2 --cv 2 --quiet", "Take "),
     refused("fit a network with an estimator", f"{FIT} --estimator lightgbm --out new", "--method em"),
     refused("fit a misspelt estimator", f"{EM} --estimator lightgmb --out new", "'lightgmb'", "'lightgbm'"),
     refused("fit an estimator as a setting", f"{EM} --set estimator=logistic --out new", "--estimator"),

@@ -599,6 +599,70 @@ FILE_ROWS = [
     ),
 ]
 
+COMPARE_ROWS = [
+    refused("compare a method that nobody knows", ValueError, lambda k: compared(k, ["idpg"]), "'idpg'", "idgp"),
+    refused("compare a method twice", ValueError, lambda k: compared(k, ["cc", "CC"]), "'CC' twice"),
+    refused("compare no methods", TypeError, lambda k: compared(k, []), "methods is []", "list of names"),
+    refused("compare methods in one text", TypeError, lambda k: compared(k, "cc,idgp"), "list of names"),
+    refused("compare classes", TypeError, lambda k: compared(k, {"cc": CAVL}), "'cc'", "models by name"),
+    refused("compare an empty dict", ValueError, lambda k: compared(k, {}), "methods is empty"),
+    refused(
+        "compare with a misspelt setting",
+        ValueError,
+        lambda k: compared(k, settings={"epoch": 1}),
+        "'epoch'",
+        "cc",
+    ),
+    refused("compare with settings as text", TypeError, lambda k: compared(k, settings="epochs=1"), "dict"),
+    refused(
+        "compare with the seed among the settings",
+        ValueError,
+        lambda k: compared(k, settings={"random_state": 1}),
+        "'random_state'",
+        "leave it out",
+    ),
+    refused(
+        "compare with one checkpoint for all",
+        ValueError,
+        lambda k: compared(k, settings={"checkpoint": "c"}),
+        "'checkpoint'",
+        "one fit",
+    ),
+    refused(
+        "compare with a setting out of range", ValueError, lambda k: compared(k, settings={"epochs": 0}), "epochs"
+    ),
+    refused("compare in one fold", ValueError, lambda k: compared(k, cv=1), "2 or more"),
+    refused("compare in more folds than rows", ValueError, lambda k: compared(k, cv=50), "40 rows"),
+    refused("compare with folds as text", TypeError, lambda k: compared(k, cv="5"), "cv is '5'", "pass 5"),
+    refused(
+        "compare with a seed below 0", ValueError, lambda k: compared(k, random_state=-1), "random_state is -1"
+    ),
+    refused(
+        "compare only methods that take no weights",
+        ValueError,
+        lambda k: oneof.compare(k.X, WeightedSets(k.S * 0.5), ["cavl"]),
+        "cavl takes no weights",
+    ),
+    refused(
+        "compare methods that need views without any", ValueError, lambda k: compared(k, ["pico"]), "several views"
+    ),
+    refused("compare trees on images", ValueError, lambda k: oneof.compare(k.images, k.S, ["em"]), "tables"),
+    refused(
+        "compare rows of which no set says anything", ValueError, lambda k: compared(k, y=k.S | True), "learn"
+    ),
+    refused("compare rows with other labels", ValueError, lambda k: compared(k, y=k.S[:30]), "X has 40 rows"),
+]
+
+
+def compared(kit, methods=("cc",), cv=2, y=None, **given):
+    return oneof.compare(kit.X, kit.S if y is None else y, methods, cv, **given)
+
+
+@parametrize(COMPARE_ROWS)
+def test_comparisons(row, kit):
+    carry_out(row, kit)
+
+
 TOGETHER_ROWS = [
     refused(
         "a model instead of a list", TypeError, lambda k: oneof.fit_together(k.model(), [{}]), "models is CC("

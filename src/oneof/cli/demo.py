@@ -18,6 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.parallel import Parallel, delayed
 
 from oneof.cli.demo_report import Contender, ContenderResult, DemoReport, DemoRun, DigitsProblem, content
+from oneof.comparison.summary import ADVICE
 from oneof.data.corrupt import instance_dependent
 from oneof.io.files import replacing
 from oneof.methods.cc import CC
@@ -66,6 +67,7 @@ def run_demo(
         if numbers:
             numbers.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
     echo(report.as_text())
+    echo(ADVICE)
     echo(f"page: {out.resolve()}" + (f"\nnumbers: {json_out.resolve()}" if json_out else ""))
 
 

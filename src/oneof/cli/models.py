@@ -1,6 +1,7 @@
 """Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
 import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -40,6 +41,16 @@ Images = Annotated[
     ),
 ]
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
+]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")]
+Size = Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
 
 class Sort(StrEnum):
     """Orders of the rows of ``oneof disambiguate``."""
@@ -52,11 +63,13 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this method.")] = None,
 ) -> None:
     """List the methods, or the settings of one."""
+    from oneof.comparison.summary import ADVICE
     from oneof.methods import classifiers
 
     if name is None:
         rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in classifiers().items()]
         show_grid(["method", "description"], rows)
+        typer.echo(ADVICE)
     else:
         rows = [
             [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
@@ -76,54 +89,86 @@ def fit(
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
-    method: Annotated[str, typer.Option(metavar="NAME", help="See oneof methods.")] = "idgp",
+    method: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
+    ] = "idgp",
     estimator: Annotated[
         str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    settings: Settings = None,
+    seed: Seed = 0,
+    device: Device = "auto",
     ids: Ids = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     images: Images = None,
-    size: Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    size: Size = None,
+    quiet: Quiet = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
     All columns but those of labels, --id and --drop are features; with --images the images alone are.
+    --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     """
-    from oneof.cli.model_tables import features, labels_of, read
-    from oneof.estimator.fields import check
+    from oneof.cli.model_tables import read_training
     from oneof.train.runtime import resolve_device
 
-    _check_fit(out, table, images, size)
+    _check_model_target(out, table)
+    check_size(size, images)
     resolve_device(device)
-    cls = _method(method)
-    model = cls(**_settings(cls, settings or []), **_options(cls, estimator, seed, device, quiet))
-    check(model)
+    make = _maker(method, estimator, settings or [], seed, device, quiet)
     given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
-    data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
-    model.fit(features(data, apart), y)
+    others = [*(ids or []), *(drop or [])]
+    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
+    model = make(rows, y).fit(rows, y)
     model.save(out)
     typer.echo(_summary(model, y))
-    typer.echo(fold(f"{cls.__name__} model written to {out}"))
+    typer.echo(fold(f"{type(model).__name__} model written to {out}"))
 
 
-def _check_fit(out: Path, table: Path, images: str | None, size: int | None) -> None:
+def check_size(size: int | None, images: str | None) -> None:
+    """Refuse a size without images."""
+    if size is not None and images is None:
+        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
+
+
+def _maker(
+    method: str, estimator: str | None, settings: list[str], seed: int, device: str, quiet: bool
+) -> "Callable[[Any, Any], Classifier]":
+    """Check the options of a model; return what makes it, given rows and candidate sets."""
+    from oneof.estimator.fields import check
+
+    if method.lower() == "auto":
+        if estimator is not None:
+            raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
+        given = shared_settings(settings)
+        return lambda rows, sets: _recommended(rows, sets, given, seed, device, quiet)
+    cls = _method(method)
+    model = cls(**_settings([cls], settings), **_options(cls, estimator, seed, device, quiet))
+    check(model)
+    return lambda rows, sets: model
+
+
+def _recommended(
+    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str, quiet: bool
+) -> "Classifier":
+    """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
+    from oneof.comparison import compare
+
+    found = compare(rows, sets, settings=settings | {"device": device}, random_state=seed, verbose=int(not quiet))
+    typer.echo(found.advice)
+    cls = _method(found.best)
+    own = {each.name for each in fields(cls)}
+    kept = {name: value for name, value in settings.items() if name in own}
+    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto", quiet))
+
+
+def _check_model_target(out: Path, table: Path) -> None:
     from oneof.data import tables
 
     tables.check_target(out, [table], table=False)
     if tables.is_table(out):
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
-    if size is not None and images is None:
-        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
 
 
 def _options(
@@ -277,19 +322,27 @@ def _accepted(setting: Field[Any]) -> str:
     return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
 
 
-def _settings(cls: "type[Classifier]", texts: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE texts into the hyper-parameters of a method."""
+def shared_settings(texts: list[str]) -> dict[str, Any]:
+    """Read NAME=VALUE texts into hyper-parameters that some method has."""
+    from oneof.methods import classifiers
+
+    return _settings([*classifiers().values()], texts)
+
+
+def _settings(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[str, Any]:
+    """Read NAME=VALUE texts into the hyper-parameters of methods."""
     from oneof.io.words import alternatives
     from oneof.nn.networks import NETWORKS
 
-    options = {each.name: each.metadata.get("option") for each in fields(cls)}
+    options = {each.name: each.metadata.get("option") for cls in known for each in fields(cls)}
     allowed = [name for name, option in options.items() if not option]
     settings = named_values(texts, "lr=0.05")
     for name in settings:
         if options.get(name):
             raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
         if name not in allowed:
-            raise ValueError(f"{cls.__name__} has no setting {name!r}; {alternatives(name, allowed)}")
+            who = f"{known[0].__name__} has no" if len(known) == 1 else "no method has a"
+            raise ValueError(f"{who} setting {name!r}; {alternatives(name, allowed)}")
     networks = ["auto", *NETWORKS]
     if settings.get("network", "auto") not in networks:
         raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")

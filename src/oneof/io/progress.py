@@ -61,3 +61,31 @@ class EpochProgress(Display):
         elif finished or epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
             spent = time.monotonic() - self._begun
             self._say(f"{self.name}  {text}  {spent:.0f} s")
+
+
+class StageProgress(Display):
+    """Stages that are done one after the other, and how far the present one is; nothing when not ``visible``."""
+
+    def __init__(self, name: str, stages: Sequence[str], visible: bool) -> None:
+        self.name, self.stages = name, list(stages)
+        self._begun, self._done = time.monotonic(), 0
+        what, details = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
+        first = self.stages[0] if self.stages else ""
+        super().__init__(
+            name, len(self.stages), visible, what, BarColumn(), details, TimeRemainingColumn(), text=first
+        )
+
+    def advance(self, share: float) -> None:
+        """Show that so much of the present stage is done."""
+        if self._bar is not None:
+            self._bar.advance(self._task, share)
+
+    def finish(self, stage: str) -> None:
+        """Show that a stage is done."""
+        self._done += 1
+        if self._bar is not None:
+            following = "".join(self.stages[self._done : self._done + 1])
+            self._bar.update(self._task, completed=self._done, text=following)
+        elif self._visible:
+            spent = time.monotonic() - self._begun
+            self._say(f"{self.name}  {stage} done, {self._done} of {len(self.stages)}  {spent:.0f} s")
