@@ -171,15 +171,15 @@ CALLS = {
     "fit_together": (oneof.fit_together, {"models": [model()], "arguments": [GIVEN]}),
     "fit_together one": (lambda given: oneof.fit_together([model()], [given]), {"given": GIVEN}),
     "fit_together model": (lambda one: oneof.fit_together([one], [GIVEN]), {"one": model()}),
+    "resolve": (
+        lambda **given: oneof.resolve(given.pop("model"), **given),
+        GIVEN | {"model": model(), "folds": 2, "random_state": 0, "separator": None},
+    ),
     "compare": (
         lambda **given: oneof.compare(**given),
         GIVEN
         | {"methods": ["cc"], "cv": 2, "settings": {"epochs": 1, "network": "linear"}, "sample_weight": None}
         | {"random_state": 0, "verbose": 0},
-    ),
-    "resolve": (
-        lambda **given: oneof.resolve(given.pop("model"), **given),
-        GIVEN | {"model": model(), "folds": 2, "random_state": 0, "separator": None},
     ),
     "load_dataset": (lambda name: oneof.load_dataset(name, "no"), {"name": "nothing"}),
     "load_images": (

@@ -22,6 +22,15 @@ from oneof.cli.models import (
     Size,
     TablePath,
 )
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 if TYPE_CHECKING:
     from oneof.comparison import MethodComparison
@@ -32,6 +41,11 @@ def compare(
     table: TablePath,
     candidates: Candidates = "candidates",
     separator: Separator = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
     methods: Annotated[
         str | None,
         typer.Option(metavar="NAMES", help="Those to compare, such as cc,idgp; see oneof methods."),
@@ -54,19 +68,19 @@ def compare(
 
     No true labels are needed. Settings of --set go to all methods that have them.
     """
-    from oneof.cli.model_tables import features, labels_of, read
+    from oneof.cli.model_tables import read_training
     from oneof.comparison import compare as judge
     from oneof.train.runtime import resolve_device
 
     _check_targets(table, html, json_out)
     check_size(size, images)
     resolve_device(device)
-    given = shared_settings(settings or []) | {"device": device}
+    shared = shared_settings(settings or []) | {"device": device}
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    apart = [candidates, *(ids or []), *(drop or [])]
-    data, sets = labels_of(read(table, apart, images, size, progress=not quiet), None, candidates, separator)
-    rows = features(data, apart)
-    found = judge(rows, sets, names, cv, given, random_state=seed, verbose=int(not quiet))
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    others = [*(ids or []), *(drop or [])]
+    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
+    found = judge(rows, y, names, cv, shared, random_state=seed, verbose=int(not quiet))
     _write(found, table.name, html, json_out)
     typer.echo(str(found))
     for path in filter(None, (html, json_out)):

@@ -92,6 +92,25 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     return tables.numeric_features(data, apart)
 
 
+def read_training(
+    table: Path,
+    given: VoteOptions | None,
+    candidates: str,
+    separator: str | None,
+    others: Sequence[str],
+    images: str | None,
+    size: int | None,
+    progress: bool,
+) -> tuple[Any, Any]:
+    """Return the features of a table and what it is labelled with: see `labels_of`.
+
+    ``others`` are the columns that are no features besides those of labels.
+    """
+    apart = [*(given.in_table if given else [candidates]), *others]
+    data, y = labels_of(read(table, apart, images, size, progress=progress), given, candidates, separator)
+    return features(data, apart), y
+
+
 def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
     names = getattr(model, "feature_names_in_", None)

@@ -110,9 +110,7 @@ def fit(
     All columns but those of labels, --id and --drop are features; with --images the images alone are.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     """
-    import numpy as np
-
-    from oneof.cli.model_tables import features, labels_of, read
+    from oneof.cli.model_tables import read_training
     from oneof.train.runtime import resolve_device
 
     _check_model_target(out, table)
@@ -120,12 +118,11 @@ def fit(
     resolve_device(device)
     make = maker(method, estimator, settings or [], seed, device, quiet)
     given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    apart = [*(given.in_table if given else [candidates]), *(ids or []), *(drop or [])]
-    data, y = labels_of(read(table, apart, images, size, progress=not quiet), given, candidates, separator)
-    rows = features(data, apart)
+    others = [*(ids or []), *(drop or [])]
+    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
     model = make(rows, y).fit(rows, y)
     model.save(out)
-    typer.echo(_summary(model, np.asarray(y)))
+    typer.echo(_summary(model, y))
     typer.echo(fold(f"{type(model).__name__} model written to {out}"))
 
 
@@ -137,7 +134,10 @@ def _check_model_target(out: Path, table: Path) -> None:
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
-def _summary(model: "Classifier", sets: Any) -> str:
+def _summary(model: "Classifier", y: Any) -> str:
+    import numpy as np
+
+    sets = np.asarray(y)
     size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
     return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
