@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import app, note
-from oneof.cli.models import (
+from oneof.cli.method_options import shared_settings
+from oneof.cli.options import (
     Candidates,
     Device,
     Drop,
@@ -21,7 +22,6 @@ from oneof.cli.models import (
     Size,
     TablePath,
     check_size,
-    shared_settings,
 )
 from oneof.cli.votes import (
     CountColumns,

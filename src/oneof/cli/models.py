@@ -1,15 +1,16 @@
-"""Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
+"""Commands for models: ``oneof methods``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
 import inspect
-from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold, named_values, show_grid
+from oneof.cli.app import app, show_grid
+from oneof.cli.method_options import method_named
+from oneof.cli.options import Candidates, Ids, Images, ModelPath, Separator, TableOut, TablePath
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -19,37 +20,6 @@ from oneof.cli.votes import (
     candidates_option,
     vote_options,
 )
-
-if TYPE_CHECKING:
-    from oneof.methods import Classifier
-
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
-TableOut = Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .tsv or .parquet file to write.")]
-Candidates = Annotated[str, typer.Option(metavar="COLUMN", help="The column of candidate sets.")]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Stands between the labels of a cell; without it a cell is one label."),
-]
-Ids = Annotated[
-    list[str] | None, typer.Option("--id", metavar="COLUMN", help="A column that names the rows; may be repeated.")
-]
-Images = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="The column of image files, named from the table's folder: learn from them."
-    ),
-]
-
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
-]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")]
-Size = Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 class Sort(StrEnum):
@@ -73,125 +43,9 @@ def methods(
     else:
         rows = [
             [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
-            for each in fields(_method(name))
+            for each in fields(method_named(name))
         ]
         show_grid(["setting", "default", "accepts", "meaning"], rows)
-
-
-@app.command()
-def fit(
-    table: TablePath,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
-    candidates: Candidates = "candidates",
-    separator: Separator = None,
-    votes: VoteColumns = None,
-    long: LongColumns = None,
-    counts: CountColumns = None,
-    votes_file: VotesFile = None,
-    denial: Denial = None,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
-    ] = "idgp",
-    estimator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
-    ] = None,
-    settings: Settings = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    ids: Ids = None,
-    drop: Drop = None,
-    images: Images = None,
-    size: Size = None,
-    quiet: Quiet = False,
-) -> None:
-    """Learn a model from candidate sets, or from votes of several annotators.
-
-    All columns but those of labels, --id and --drop are features; with --images the images alone are.
-    --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
-    """
-    from oneof.cli.model_tables import read_training
-    from oneof.train.runtime import resolve_device
-
-    _check_model_target(out, table)
-    check_size(size, images)
-    resolve_device(device)
-    make = _maker(method, estimator, settings or [], seed, device, quiet)
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    others = [*(ids or []), *(drop or [])]
-    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
-    model = make(rows, y).fit(rows, y)
-    model.save(out)
-    typer.echo(_summary(model, y))
-    typer.echo(fold(f"{type(model).__name__} model written to {out}"))
-
-
-def check_size(size: int | None, images: str | None) -> None:
-    """Refuse a size without images."""
-    if size is not None and images is None:
-        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
-
-
-def _maker(
-    method: str, estimator: str | None, settings: list[str], seed: int, device: str, quiet: bool
-) -> "Callable[[Any, Any], Classifier]":
-    """Check the options of a model; return what makes it, given rows and candidate sets."""
-    from oneof.estimator.fields import check
-
-    if method.lower() == "auto":
-        if estimator is not None:
-            raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
-        given = shared_settings(settings)
-        return lambda rows, sets: _recommended(rows, sets, given, seed, device, quiet)
-    cls = _method(method)
-    model = cls(**_settings([cls], settings), **_options(cls, estimator, seed, device, quiet))
-    check(model)
-    return lambda rows, sets: model
-
-
-def _recommended(
-    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str, quiet: bool
-) -> "Classifier":
-    """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
-    from oneof.comparison import compare
-
-    found = compare(rows, sets, settings=settings | {"device": device}, random_state=seed, verbose=int(not quiet))
-    typer.echo(found.advice)
-    cls = _method(found.best)
-    own = {each.name for each in fields(cls)}
-    kept = {name: value for name, value in settings.items() if name in own}
-    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto", quiet))
-
-
-def _check_model_target(out: Path, table: Path) -> None:
-    from oneof.data import tables
-
-    tables.check_target(out, [table], table=False)
-    if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
-
-
-def _options(
-    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
-) -> dict[str, Any]:
-    """Return the settings that have options of their own, as far as the method has them."""
-    names = {each.name for each in fields(cls)}
-    if "estimator" not in names and estimator is not None:
-        raise ValueError(
-            f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
-        )
-    if "device" not in names and device not in ("auto", "cpu"):
-        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
-    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
-    return {name: value for name, value in given.items() if name in names and value is not None}
-
-
-def _summary(model: "Classifier", y: Any) -> str:
-    import numpy as np
-
-    sets = np.asarray(y)
-    size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
-    return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
 
 @app.command()
@@ -307,43 +161,7 @@ def demo(
     run_demo(out, json_out, typer.echo)
 
 
-def _method(name: str) -> "type[Classifier]":
-    from oneof.methods import classifiers
-
-    known = classifiers()
-    if name.lower() not in known:
-        raise ValueError(f"{name!r} is no method; choose one of {', '.join(known)}")
-    return known[name.lower()]
-
-
 def _accepted(setting: Field[Any]) -> str:
     """Say in words what a setting accepts."""
     option = setting.metadata.get("option")
     return f"see {option} of oneof fit" if option else setting.metadata.get("expected", "")
-
-
-def shared_settings(texts: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE texts into hyper-parameters that some method has."""
-    from oneof.methods import classifiers
-
-    return _settings([*classifiers().values()], texts)
-
-
-def _settings(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE texts into the hyper-parameters of methods."""
-    from oneof.io.words import alternatives
-    from oneof.nn.networks import NETWORKS
-
-    options = {each.name: each.metadata.get("option") for cls in known for each in fields(cls)}
-    allowed = [name for name, option in options.items() if not option]
-    settings = named_values(texts, "lr=0.05")
-    for name in settings:
-        if options.get(name):
-            raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
-        if name not in allowed:
-            who = f"{known[0].__name__} has no" if len(known) == 1 else "no method has a"
-            raise ValueError(f"{who} setting {name!r}; {alternatives(name, allowed)}")
-    networks = ["auto", *NETWORKS]
-    if settings.get("network", "auto") not in networks:
-        raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")
-    return settings
