@@ -1,5 +1,6 @@
 """Comparisons of methods: the numbers of a literal loop, the choice by hand, the commands, and one advice."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from oneof.cli import app
 from oneof.comparison.contenders import DEFAULTS
 from oneof.comparison.result import DRAWS, HeldOut, Interval, judge
 from oneof.comparison.summary import ADVICE, render_page
+from oneof.io.progress import StageProgress
 from oneof.methods import classifiers
 from oneof.train import TrainingDiverged
 
@@ -263,6 +265,21 @@ def test_auto_fits_the_method_that_is_recommended(table, iris):
     assert Path("model").read_bytes() == Path("named").read_bytes()
 
 
+def test_a_terminal_sees_a_bar_that_ends_full(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with StageProgress("comparison", ["cc", "proden"], visible=True) as progress:
+        for stage in progress.stages:
+            progress.advance(0.5)
+            progress.finish(stage)
+        assert progress._bar.finished
+    assert "comparison" in screen.getvalue()
+
+
 @pytest.fixture(scope="module")
 def page(iris):
     X, S, _ = iris
@@ -306,6 +323,7 @@ def test_every_place_gives_the_same_advice(tmp_path, monkeypatch):
     places = {
         "README": plain((ROOT / "README.md").read_text()),
         "docs/methods/index.md": plain((ROOT / "docs/methods/index.md").read_text()),
+        "docs/results/index.md": plain((ROOT / "docs/results/index.md").read_text()),
         "docs/compare.md": plain((ROOT / "docs/compare.md").read_text()),
         "oneof methods": plain(run("methods").stdout),
         "demo": plain(" ".join(said)),

@@ -5,10 +5,10 @@ from oneof.pages.comparison_page import ComparedMethod, ComparisonContent, rende
 
 __all__ = ["ADVICE", "render_page"]
 
-# docs/methods/index.md and the README say the same; a test compares them.
+# The README, docs/methods/index.md and docs/results/index.md say the same; a test compares them.
 ADVICE = (
     "Which method? Run oneof compare on your table: it needs no true labels. If you want one default without "
-    "comparing, take membership for tables and idgp for images."
+    "comparing, take membership for tables and competition for images."
 )
 
 

@@ -44,7 +44,9 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
         if isinstance(n_splits, bool) or not isinstance(n_splits, Integral):
             raise TypeError(f"n_splits is {shown(n_splits)}, but must be a whole number: pass 2 or more")
         if n_splits < 2:
-            raise ValueError(f"n_splits is {n_splits}, but one fold leaves no rows to learn from: pass 2 or more")
+            raise ValueError(
+                f"n_splits is {shown(n_splits, 40)}, but one fold leaves no rows to learn from: pass 2 or more"
+            )
         if not isinstance(shuffle, bool):
             raise TypeError(f"shuffle is {shown(shuffle)}, but must be True or False")
         if not shuffle and random_state is not None:
@@ -69,7 +71,8 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
                 raise ValueError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
         if rows < self.n_splits:
             raise ValueError(
-                f"n_splits is {self.n_splits}, but there are {rows} rows, and every fold needs one: lower n_splits"
+                f"n_splits is {shown(self.n_splits, 40)}, but there are {rows} rows, and every fold needs one: "
+                "lower n_splits"
             )
         fold = self._folds(candidates)
         for number in range(self.n_splits):
