@@ -204,7 +204,7 @@ def test_without_trust_it_is_cc():
 
 def test_mixed_rows_are_taught_the_mixture_of_their_weights(monkeypatch):
     t = torch.tensor([0.1, 0.9, 0.4, 0.0, 0.6, 0.5], dtype=torch.float64)
-    monkeypatch.setattr("oneof.train.batch.Batch.uniform", lambda batch: t[batch.index])
+    monkeypatch.setattr("oneof.train.batch.Batch.uniform", lambda batch, rows: t[rows])
     monkeypatch.setattr(torch, "randperm", lambda n, **_: torch.arange(n))
     model = fit(oneof.Competition, kappa=0.0, mixup=0.7, epochs=3)
     X, S, weight = problem()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oneof.cli.app import app, note
-from oneof.cli.model_options import check_size, shared_settings
-from oneof.cli.models import (
+from oneof.cli.method_options import shared_settings
+from oneof.cli.options import (
     Candidates,
     Device,
     Drop,
@@ -21,6 +21,7 @@ from oneof.cli.models import (
     Settings,
     Size,
     TablePath,
+    check_size,
 )
 from oneof.cli.votes import (
     CountColumns,

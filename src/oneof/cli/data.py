@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
-from oneof.cli.models import Candidates, Separator, TablePath
+from oneof.cli.options import Candidates, Separator, TablePath
 from oneof.cli.votes import (
     CountColumns,
     Denial,

@@ -1,15 +1,16 @@
-"""Commands for models: ``oneof methods``, ``fit``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
+"""Commands for models: ``oneof methods``, ``predict``, ``score``, ``disambiguate`` and ``demo``."""
 
 import inspect
 from dataclasses import Field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold, show_grid
-from oneof.cli.model_options import check_size, find_method, maker
+from oneof.cli.app import app, show_grid
+from oneof.cli.method_options import method_named
+from oneof.cli.options import Candidates, Ids, Images, ModelPath, Separator, TableOut, TablePath
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -19,37 +20,6 @@ from oneof.cli.votes import (
     candidates_option,
     vote_options,
 )
-
-if TYPE_CHECKING:
-    from oneof.methods import Classifier
-
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
-TableOut = Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .tsv or .parquet file to write.")]
-Candidates = Annotated[str, typer.Option(metavar="COLUMN", help="The column of candidate sets.")]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Stands between the labels of a cell; without it a cell is one label."),
-]
-Ids = Annotated[
-    list[str] | None, typer.Option("--id", metavar="COLUMN", help="A column that names the rows; may be repeated.")
-]
-Images = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="The column of image files, named from the table's folder: learn from them."
-    ),
-]
-
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
-]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")]
-Size = Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 class Sort(StrEnum):
@@ -73,73 +43,9 @@ def methods(
     else:
         rows = [
             [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
-            for each in fields(find_method(name))
+            for each in fields(method_named(name))
         ]
         show_grid(["setting", "default", "accepts", "meaning"], rows)
-
-
-@app.command()
-def fit(
-    table: TablePath,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
-    candidates: Candidates = "candidates",
-    separator: Separator = None,
-    votes: VoteColumns = None,
-    long: LongColumns = None,
-    counts: CountColumns = None,
-    votes_file: VotesFile = None,
-    denial: Denial = None,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
-    ] = "idgp",
-    estimator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
-    ] = None,
-    settings: Settings = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    ids: Ids = None,
-    drop: Drop = None,
-    images: Images = None,
-    size: Size = None,
-    quiet: Quiet = False,
-) -> None:
-    """Learn a model from candidate sets, or from votes of several annotators.
-
-    All columns but those of labels, --id and --drop are features; with --images the images alone are.
-    --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
-    """
-    from oneof.cli.model_tables import read_training
-    from oneof.train.runtime import resolve_device
-
-    _check_model_target(out, table)
-    check_size(size, images)
-    resolve_device(device)
-    make = maker(method, estimator, settings or [], seed, device, quiet)
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    others = [*(ids or []), *(drop or [])]
-    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
-    model = make(rows, y).fit(rows, y)
-    model.save(out)
-    typer.echo(_summary(model, y))
-    typer.echo(fold(f"{type(model).__name__} model written to {out}"))
-
-
-def _check_model_target(out: Path, table: Path) -> None:
-    from oneof.data import tables
-
-    tables.check_target(out, [table], table=False)
-    if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
-
-
-def _summary(model: "Classifier", y: Any) -> str:
-    import numpy as np
-
-    sets = np.asarray(y)
-    size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
-    return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
 
 
 @app.command()

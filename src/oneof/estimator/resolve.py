@@ -59,8 +59,13 @@ def resolve(
     check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= rows // 2:
         raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
+    seed = random_state
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**32):
+        raise ValueError(
+            f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
+        )
     sets = WeightedSets(weights, names) if weights.dtype != bool else weights
-    split = list(KFold(folds, shuffle=True, random_state=random_state).split(weights))
+    split = list(KFold(folds, shuffle=True, random_state=seed).split(weights))
     models = [clone(model) for _ in split]
     fit_together(models, [{"X": _safe_indexing(X, train), "y": sets[train]} for train, _ in split])
     log_p = np.zeros(weights.shape)

@@ -66,7 +66,7 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
         candidates, _ = encode(y)
         rows = len(candidates)
         if X is not None and hasattr(X, "__len__") | hasattr(X, "shape"):
-            given = X.shape[0] if hasattr(X, "shape") else len(X)
+            given = next(iter(X.shape), 0) if hasattr(X, "shape") else len(X)  # one number has no rows
             if given != rows:
                 raise ValueError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
         if rows < self.n_splits:

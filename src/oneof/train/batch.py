@@ -152,14 +152,14 @@ class Batch:
         with t uniform in [1/2, 1].
         """
         x, axis = self.x, self.index.dim() - 1
-        t = 0.5 + 0.5 * self.uniform().to(targets.dtype)  # (..., B)
+        t = 0.5 + 0.5 * self.uniform(self.index).to(targets.dtype)  # (..., B)
         of_row = t.view(*t.shape, *[1] * (x.dim() - t.dim())).to(x.dtype)
         outputs = network(torch.lerp(x.roll(1, axis), x, of_row))
         return F.soft_cross_entropy(outputs, torch.lerp(targets.roll(1, axis), targets, t.unsqueeze(-1)))
 
-    def uniform(self) -> Tensor:
-        """Draw a number in [0, 1) for every row (..., B)."""
-        return torch.rand(self.index.shape, device=self.index.device)
+    def uniform(self, rows: Tensor) -> Tensor:
+        """Draw a number in [0, 1) for every one of rows (..., B)."""
+        return torch.rand(rows.shape, device=rows.device)
 
     def dirichlet(self, concentration: Tensor) -> Tensor:
         """Draw a Dirichlet sample (..., K), differentiable in its concentration."""

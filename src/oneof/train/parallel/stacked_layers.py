@@ -112,9 +112,9 @@ class StackedBatch(Batch):
         values = values.detach().to(table.dtype).flatten(0, 1)
         table.view(-1, table.shape[-1]).index_copy_(0, self.rows.flatten(), values)
 
-    def uniform(self) -> Tensor:
-        """Draw a number in [0, 1) for every row (T, B)."""
-        return torch.stack(self.each(lambda index: torch.rand(index.shape, device=index.device), self.index))
+    def uniform(self, rows: Tensor) -> Tensor:
+        """Draw a number in [0, 1) for every one of rows (T, B)."""
+        return torch.stack(self.each(super().uniform, rows))
 
     def dirichlet(self, concentration: Tensor) -> Tensor:
         """Draw a Dirichlet sample (T, B, K), differentiable in its concentration."""
