@@ -65,8 +65,9 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
         """Give the numbers of training and test rows, fold by fold; ``groups`` has no effect."""
         candidates, _ = encode(y)
         rows = len(candidates)
-        if X is not None and hasattr(X, "__len__") | hasattr(X, "shape"):
-            given = next(iter(X.shape), 0) if hasattr(X, "shape") else len(X)  # one number has no rows
+        shape = getattr(X, "shape", None)
+        if isinstance(shape, tuple) or hasattr(type(X), "__len__"):
+            given = next(iter(shape), 0) if isinstance(shape, tuple) else len(X)  # one number has no rows
             if given != rows:
                 raise ValueError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
         if rows < self.n_splits:
