@@ -174,6 +174,7 @@ DAMAGE = {
     "another form": ({"form": "linear"}, {}, "form.coef"),
     "no columns": ({"columns": []}, {}, "columns"),
     "columns beyond the classes": ({"columns": [0, 1, 7]}, {}, "rising numbers of the 3 classes"),
+    "a column of a huge number": ({"columns": [0, 1, 10**30]}, {}, "rising numbers of the 3 classes"),
     "columns that are text": ({"columns": ["0"]}, {}, "columns[0]"),
     "fewer classes": ({"classes": [0, 1]}, {}, "label_distributions"),
     "no features": ({"n_features_in": 0}, {}, "n_features_in is 0"),

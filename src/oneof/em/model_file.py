@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 from hashlib import sha256
+from itertools import pairwise
 from os import PathLike
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -126,15 +127,10 @@ def _described(facts: str | EstimatorFacts) -> Any:
 
 def _columns(numbers: list[int], n_classes: int) -> Array:
     """Return the class number of each column of a form."""
-    columns = np.array(numbers, dtype=np.int64)
-    if (
-        not 0 < len(columns) <= n_classes
-        or (np.diff(columns) <= 0).any()
-        or columns[0] < 0
-        or columns[-1] >= n_classes
-    ):
+    rising = all(first < second for first, second in pairwise(numbers))
+    if not numbers or not rising or numbers[0] < 0 or numbers[-1] >= n_classes:
         raise MisfitError(f"columns is {shown(numbers)}, but must be rising numbers of the {n_classes} classes")
-    return columns
+    return np.array(numbers, dtype=np.int64)
 
 
 def _checksum(arrays: dict[str, Array]) -> str:
