@@ -1,0 +1,135 @@
+"""The default suite: its points, what a killed search leaves, and what the ledger says about rules."""
+
+import json
+import sys
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from oneof.bench.ledger import Ledger
+from oneof.methods import METHODS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import default_suite
+
+    return default_suite
+
+
+@pytest.fixture
+def results(suite):
+    import default_suite_results
+
+    return default_suite_results
+
+
+@pytest.fixture
+def made_up(results):
+    """Scores of three problems with a winner that is known: lower learning rates are better by a point a step."""
+    rng, scores = np.random.default_rng(0), {}
+    for problem in list(results.PROBLEMS)[:3]:
+        for method in results.NAMES:
+            for point in (*results.RULES, *results.random_points(problem)):
+                value = (
+                    70 + rng.normal() - 30 * (point == "before") + 9 * ("lr 0.03, decay 0.001, batch 100" in point)
+                )
+                scores[problem, method, point] = {"validation": value, "test": value + rng.normal()}
+    return results.Suite(scores)
+
+
+def test_every_method_has_the_same_effort(suite):
+    tasks = suite.tasks()
+    effort = {method: [(t.problem, t.points) for t in tasks if t.method == method] for method in suite.SEARCHED}
+    first = effort["cc"]
+    assert all(others == first for others in effort.values())
+    assert len({problem for problem, _ in first}) == 17
+    for problem in suite.PROBLEMS:
+        points = suite.random_points(problem)
+        assert len(points) == 12
+        assert len({point["lr"] for point in points.values()}) == 12
+    # Round by round: a search that is cut off has as many tasks of each method, but for one.
+    for cut in (100, 1000):
+        counts = [sum(task.method == method for task in tasks[:cut]) for method in suite.SEARCHED]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_all_processes_are_among_the_problems(suite):
+    from oneof.data.corrupt import PROCESSES
+
+    assert {problem.process for problem in suite.PROBLEMS.values()} == {*PROCESSES, None}
+
+
+@pytest.mark.parametrize("name", ["few rows", "pairs", "classes", "votes"])
+def test_problems_are_functions_of_the_seed(suite, name):
+    problem = suite.PROBLEMS[name]
+    first, again, other = problem.make(0), problem.make(0), problem.make(1)
+    assert len(first.x) == problem.train == len(first.candidates)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first.x, other.x)
+    assert first.candidates.any(1).all()
+
+
+def test_a_point_has_the_baselines_values_where_it_names_none(suite):
+    problem = suite.PROBLEMS["few rows"]
+    before = suite.estimator(problem, "valen", {})
+    assert (before.lr, before.schedule, before.epochs, before.batch_size) == (0.03, "constant", 100, 100)
+    point = suite.random_points("few rows")["random 0"]
+    assert suite.estimator(problem, "cc", point).lr == point["lr"]
+    assert suite.estimator(problem, "competition", point).mixup == point["mixup"]
+    assert suite.estimator(problem, "pico", point).views == "plain+jitter+jitter"
+
+
+def test_a_search_goes_on_where_it_was(suite, tmp_path):
+    """What is in the ledger is not carried out again; a training that diverges is noted and counts as 0."""
+    for seed in range(4):
+        assert suite.prepare(str(tmp_path), "few rows", seed) is None
+    points = {"good": {"epochs": 2}, "bad": {"epochs": 2, "lr": 1e20}}
+    task = suite.Task("few rows", "cc", points)
+    assert suite.carry_out(task, str(tmp_path), "cpu", 0.0) == []  # the deadline has passed
+    records = suite.carry_out(task, str(tmp_path), "cpu", float("inf"))
+    with Ledger(tmp_path / "ledger.jsonl") as ledger:
+        assert not suite._done(task, ledger)
+        for record in records:
+            ledger.append(record)
+        assert suite._done(task, ledger)
+        assert not suite._done(suite.Task("few rows", "rc", points), ledger)
+    good, bad = (json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().split("\n") if line)
+    assert all(0.25 < value < 1 for value in good["validation"] + good["test"])
+    assert bad["validation"] == bad["test"] == [None] * 4
+    import default_suite_results
+
+    read = default_suite_results.read_suite(tmp_path / "ledger.jsonl")
+    assert read.scores["few rows", "CC", "bad"] == {"validation": 0, "test": 0}
+    assert read.scores["few rows", "CC", "good"]["test"] == pytest.approx(100 * fmean(good["test"]))
+
+
+def test_regret_is_that_of_loops(results, made_up):
+    """Validation rows choose the point and the rule, test rows measure."""
+    assert len(made_up.cases) == 3 * len(results.NAMES)
+    best = "cosine, lr 0.03, decay 0.001, batch 100"
+    assert results.common(made_up) == best
+    assert set(results.by_method(made_up).values()) == {best}
+    rule_of = results.left_out(made_up, one_for_all=True)
+    regrets = []
+    for problem, method in made_up.cases:
+        of_case = {point: value for (p, m, point), value in made_up.scores.items() if (p, m) == (problem, method)}
+        random = {point: value for point, value in of_case.items() if point.startswith("random")}
+        point = max(random, key=lambda name: random[name]["validation"])
+        regrets.append(of_case[point]["test"] - of_case[best]["test"])
+        assert rule_of((problem, method)) == best
+    assert made_up.regrets(lambda _: best, "test", made_up.cases) == pytest.approx(regrets)
+    text = results.tables(made_up, lambda _: best)
+    assert f"| {fmean(regrets):.2f} | {max(regrets):.2f} |" in text
+    drawn = results.standalone(results.figure(made_up, lambda _: best))
+    assert drawn.count("<circle") == 2 * len(made_up.cases)
+
+
+def test_names_are_those_of_methods(results):
+    assert {cls.__name__ for cls in METHODS.values()} >= set(results.NAMES)
+    assert "default_suite" in sys.modules
