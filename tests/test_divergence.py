@@ -20,7 +20,9 @@ from oneof.train.parallel import graphs
 from oneof.train.runtime import seed_for
 from test_recordings import fit_recorded, recordings  # noqa: F401  a fixture
 
-SETTINGS = {"epochs": 12, "batch_size": 10, "random_state": 0, "device": "cpu"}
+SETTINGS = {
+    "epochs": 12, "batch_size": 10, "lr": 0.1, "schedule": "constant", "random_state": 0, "device": "cpu"
+}  # fmt: skip
 HUGE = {"lr": 1e30}
 
 
@@ -40,20 +42,20 @@ class Breaking(oneof.PRODEN):
     def step(self, batch):
         if batch.before(self.at):
             self.small_.fill_(1.0)
-            yield self.identify(batch)
+            yield self.identify(batch, batch.candidates)
             return
         self.small_.fill_(float("nan"))
         if self.breaks == "weight":
-            yield self.identify(batch)
+            yield self.identify(batch, batch.candidates)
             with torch.no_grad():
                 self.network_.head.bias[0] = float("inf")
         elif self.breaks == "output":
-            yield self.identify(batch)
+            yield self.identify(batch, batch.candidates)
             with torch.no_grad():  # finite weights, whose outputs are not
                 self.network_.head.weight.fill_(3e35).mul_(torch.tensor([[1.0], [-1.0], [1.0]]))
                 self.network_.body[1].weight.mul_(1e4)
         else:
-            yield self.identify(batch) * float("inf")
+            yield self.identify(batch, batch.candidates) * float("inf")
 
 
 @every_method

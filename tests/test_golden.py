@@ -108,7 +108,8 @@ def fit(method, weigh=False, **settings):
     X, S, weight = problem()
     y = oneof.WeightedSets(prior(S, weigh)) if weigh else S
     settings = {"network": fixed_linear, "precision": "fp64", "device": "cpu", "random_state": 0} | settings
-    return method(lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, **settings).fit(X, y, sample_weight=weight)
+    settings = {"lr": RATE, "schedule": "constant", "momentum": MOMENTUM, "weight_decay": DECAY} | settings
+    return method(**settings).fit(X, y, sample_weight=weight)
 
 
 @some_priors
@@ -329,7 +330,8 @@ def test_idgp_as_released(views, monkeypatch):
     X, S, weight = problem()
     model = oneof.IDGP(
         objective="released", views="plain+jitter+jitter", epochs=epochs, network=fixed_linear, precision="fp64",
-        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, **RELEASED | {"lr_g": rate},
+        device="cpu", random_state=0, lr=rate, schedule="constant", momentum=MOMENTUM, weight_decay=DECAY,
+        **RELEASED | {"lr_g": rate},
     ).fit(X, S, sample_weight=weight)  # fmt: skip
     rows, history = standardise(X, weight), []
     f, g = Layer(K, rate), Layer(K, rate, DECAY_G)

@@ -39,7 +39,15 @@ def test_a_copy_of_the_module_is_trained_and_the_module_stays(name, blobs, tmp_p
     X, S, y = blobs
     given = module()
     before = state(given)
-    settings = {"network": given, "epochs": 12, "random_state": 0, "device": "cpu", **VIEWS.get(name, {})}
+    settings = {
+        "network": given,
+        "epochs": 12,
+        "lr": 0.1,
+        "schedule": "constant",
+        "random_state": 0,
+        "device": "cpu",
+    }
+    settings |= VIEWS.get(name, {})
     model = MEMBERS[name](**settings).fit(X, S)
     assert model.network is given
     assert_same(state(given), before)

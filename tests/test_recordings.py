@@ -16,7 +16,10 @@ from oneof.train.parallel.watched import watched_attributes
 from oneof.train.runtime import seed_for, seeded
 
 EPOCHS = 6
-SETTINGS = {"network": "mlp", "epochs": EPOCHS, "batch_size": 16, "validation_fraction": 0.2, "device": "cpu"}
+SETTINGS = {
+    "network": "mlp", "epochs": EPOCHS, "batch_size": 16, "lr": 0.1, "schedule": "constant",
+    "validation_fraction": 0.2, "device": "cpu",
+}  # fmt: skip
 
 
 class EmulatedGraph:

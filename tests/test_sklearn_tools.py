@@ -58,9 +58,8 @@ TARGETS = {"plain labels": NAMES[TRUTH], "candidate matrix": SETS}
 
 
 def model(**settings):
-    return CC(
-        **{"network": "linear", "epochs": 30, "batch_size": 20, "random_state": 0, "device": "cpu"} | settings
-    )
+    training = {"network": "linear", "epochs": 30, "batch_size": 20, "lr": 0.1, "schedule": "constant"}
+    return CC(**training | {"random_state": 0, "device": "cpu"} | settings)
 
 
 def truth_like(y):

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import MEMBERS, every_method, make_data
 from oneof import METHODS
+from oneof.bench.keys import baseline
 
 FILE = Path(__file__).parent / "versions.json"
 
@@ -16,6 +17,8 @@ def fit(method):
     """Train on a tiny problem in float64, the same to many digits on every machine; with views too."""
     data = make_data(rows=60, features=5, classes=4, seed=3)
     settings = {"network": "linear", "epochs": 12, "batch_size": 20, "precision": "fp64", "device": "cpu"}
+    frozen = baseline(method.func.__name__)["settings"]  # another default is not another method
+    settings |= {name: frozen[name] for name in ("lr", "schedule", "weight_decay")}
     if method.keywords.get("warm_up") and method.func.warm_up < settings["epochs"]:
         settings["warm_up"] = method.func.warm_up  # the default
     x = data.x.numpy()
