@@ -34,6 +34,7 @@ NEEDS = {
     "idgp": {"warm_up": 1},
     "valen": {"warm_up": 1},
     "membership": {"warm_up": 1},
+    "pop": {"warm_up": 1, "period": 1, "theta": 0.5, "increase": 0.5, "theta_end": 0.9},
 }
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
 every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
