@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from default_suite import LEDGER, SEARCHED, random_points, rules
+from default_suite import LEDGER, NOW, SEARCHED, current, random_points, rules
 from default_suite_problems import PROBLEMS
 from marks import END, between
 
@@ -29,6 +29,7 @@ PAGE = ROOT / "docs" / "results" / "defaults.md"
 FIGURE = ROOT / "docs" / "results" / "defaults.svg"
 BEGIN = "<!-- written by benchmarks/default_suite_results.py -->"
 BEFORE = "before"
+FEWEST = 3  # random points of a search that counts
 NAMES = [METHODS[method].__name__ for method in SEARCHED]
 RULES = [name for stack in rules(1).values() for name in stack]
 
@@ -43,14 +44,29 @@ class Suite:
     scores: Mapping[tuple[str, str, str], Mapping[Part, float]]
 
     @cached_property
-    def cases(self) -> list[Case]:
-        """The problems and methods whose rules and points are all there."""
-        return [
-            (problem, method)
+    def points(self) -> dict[str, list[str]]:
+        """The random points of each problem that all its methods have: the same search for every one."""
+        methods = {
+            problem: [name for name in NAMES if (problem, name, BEFORE) in self.scores] for problem in PROBLEMS
+        }
+        return {
+            problem: [
+                point
+                for point in random_points(problem)
+                if all((problem, name, point) in self.scores for name in methods[problem])
+            ]
             for problem in PROBLEMS
-            for points in [(*RULES, *random_points(problem))]
-            for method in NAMES
-            if all((problem, method, point) in self.scores for point in points)
+            if methods[problem]
+        }
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The problems and methods that were searched, with the defaults of before and of now."""
+        return [
+            (problem, name)
+            for problem, points in self.points.items()
+            for name in NAMES
+            if len(points) >= FEWEST and all((problem, name, rule) in self.scores for rule in (BEFORE, NOW))
         ]
 
     @property
@@ -61,9 +77,8 @@ class Suite:
     @cached_property
     def found(self) -> dict[Case, str]:
         """The random point of each case that is best on the validation rows."""
-        points = {problem: list(random_points(problem)) for problem in PROBLEMS}
         return {
-            case: max(points[case[0]], key=lambda point: self.scores[(*case, point)]["validation"])
+            case: max(self.points[case[0]], key=lambda point: self.scores[(*case, point)]["validation"])
             for case in self.cases
         }
 
@@ -75,16 +90,24 @@ class Suite:
         """Return the regrets of all cases, each with a rule of its own."""
         return [self.regret(case, rule_of(case), part) for case in cases]
 
+    @cached_property
+    def rules(self) -> list[str]:
+        """The rules that all cases have."""
+        return [rule for rule in RULES if all((*case, rule) in self.scores for case in self.cases)]
+
     def best_rule(self, cases: Sequence[Case]) -> str:
         """Return the rule whose mean regret on the validation rows of some cases is least."""
-        return min(RULES, key=lambda rule: fmean(self.regrets(lambda _: rule, "validation", cases)))
+        return min(self.rules, key=lambda rule: fmean(self.regrets(lambda _: rule, "validation", cases)))
 
 
 def read_suite(path: Path = LEDGER) -> Suite:
-    """Read the ledger."""
+    """Read the ledger; of the defaults of today only what was measured with these very ones counts."""
     scores = {}
+    defaults = {METHODS[method].__name__: current(method) for method in SEARCHED}
     for record in read([path]).records.values():
         spec = record["spec"]
+        if spec["point"] == NOW and spec["settings"] != defaults[spec["method"]]:
+            continue
         means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in ("validation", "test")}
         scores[spec["problem"], spec["method"], spec["point"]] = means
     return Suite(scores)
@@ -124,12 +147,12 @@ def left_out(suite: Suite, one_for_all: bool) -> Callable[[Case], str]:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def tables(suite: Suite, chosen: Callable[[Case], str]) -> str:
-    """Return what all choices cost, then the chosen one by method, by problem, and every rule."""
+def tables(suite: Suite) -> str:
+    """Return what all choices cost, then the defaults by method and by problem, and every rule."""
     one, per_method = common(suite), by_method(suite)
     choices: dict[str, Callable[[Case], str]] = {
         "before: lr 0.1 (VALEN 0.03), constant, batches of 100": lambda _: BEFORE,
-        "**now**": chosen,
+        "**now**": lambda _: NOW,
         f"one rule for all methods: {one}": lambda _: one,
         "one rule for all methods, chosen by the other problems": left_out(suite, one_for_all=True),
         "a rule for each method": lambda case: per_method[case[1]],
@@ -139,14 +162,16 @@ def tables(suite: Suite, chosen: Callable[[Case], str]) -> str:
     return "\n\n".join(
         [
             _table(head, [[name, *_summary(suite, rule, suite.cases)] for name, rule in choices.items()]),
-            _by(suite, chosen, 1, NAMES, "method"),
-            _by(suite, chosen, 0, suite.problems, "problem"),
-            _table(["rule", *head[1:]], [[r, *_summary(suite, lambda _, r=r: r, suite.cases)] for r in RULES]),
+            _by(suite, 1, NAMES, "method"),
+            _by(suite, 0, suite.problems, "problem"),
+            _table(
+                ["rule", *head[1:]], [[r, *_summary(suite, lambda _, r=r: r, suite.cases)] for r in suite.rules]
+            ),
         ]
     )
 
 
-def _by(suite: Suite, chosen: Callable[[Case], str], place: int, names: Sequence[str], title: str) -> str:
+def _by(suite: Suite, place: int, names: Sequence[str], title: str) -> str:
     """Return mean and worst regret before and now, for each method or each problem."""
     lines = []
     for name in names:
@@ -154,8 +179,8 @@ def _by(suite: Suite, chosen: Callable[[Case], str], place: int, names: Sequence
         if not cases:
             continue
         cells = [name]
-        for rule in (lambda _: BEFORE, chosen):
-            regrets = dict(zip(cases, suite.regrets(rule, "test", cases), strict=True))
+        for rule in (BEFORE, NOW):
+            regrets = {case: suite.regret(case, rule, "test") for case in cases}
             worst = max(regrets, key=lambda case: regrets[case])
             cells += [f"{fmean(regrets.values()):.2f}", f"{regrets[worst]:.2f} ({worst[1 - place]})"]
         lines.append(cells)
@@ -178,7 +203,7 @@ def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 _LEFT, _WIDTH, _ROW, _TOP, _LOW, _HIGH = 110, 560, 26, 40, -4.0, 20.0
 
 
-def figure(suite: Suite, chosen: Callable[[Case], str]) -> Figure:
+def figure(suite: Suite) -> Figure:
     """Draw the regret of every case as a dot: a line for each method, before above and now below."""
     parts = []
     for tick in range(int(_LOW), int(_HIGH) + 1, 2):
@@ -189,8 +214,9 @@ def figure(suite: Suite, chosen: Callable[[Case], str]) -> Figure:
         middle = _TOP + _ROW * (number + 0.5)
         parts.append(f'<text x="{_LEFT - 8}" y="{middle + 4:.1f}" text-anchor="end">{safe(name)}</text>')
         cases = [case for case in suite.cases if case[1] == name]
-        for rule, hue, shift in ((lambda _: BEFORE, GREY, -5), (chosen, HUES[0], 5)):
-            for regret in suite.regrets(rule, "test", cases):
+        for rule, hue, shift in ((BEFORE, GREY, -5), (NOW, HUES[0], 5)):
+            for case in cases:
+                regret = suite.regret(case, rule, "test")
                 dot = f'<circle class="dot" cx="{_place(regret):.1f}" cy="{middle + shift:.1f}" r="3.2"/>'
                 parts.append(f'<g class="{hue}">{dot}</g>')
     legend = ((GREY, "before", _LEFT), (HUES[0], "now", _LEFT + 70))
@@ -206,13 +232,11 @@ def _place(regret: float) -> float:
     return _LEFT + _WIDTH * share
 
 
-def main(chosen: Callable[[Case], str] | None = None, ledger: Path = LEDGER) -> None:
+def main(ledger: Path = LEDGER) -> None:
     """Write page and figure."""
     suite = read_suite(ledger)
-    one = common(suite)
-    rule_of = chosen or (lambda _: one)
-    page = between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables(suite, rule_of))
-    for path, text in ((PAGE, page), (FIGURE, standalone(figure(suite, rule_of)))):
+    page = between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables(suite))
+    for path, text in ((PAGE, page), (FIGURE, standalone(figure(suite)))):
         with replacing(path) as part:
             part.write_text(text, encoding="utf-8")
 

@@ -97,7 +97,14 @@ def make_problem(seed: int) -> DigitsProblem:
     validation, test = train_test_split(rest, test_size=0.5, stratify=y[rest], random_state=seed)
     # Spelled out, so that the problem stays the same when defaults change.
     annotator = CC(
-        network="mlp", epochs=60, lr=0.05, weight_decay=1e-4, batch_size=100, random_state=1000 + seed, **_COMPUTE
+        network="mlp",
+        epochs=60,
+        lr=0.05,
+        schedule="constant",
+        weight_decay=1e-4,
+        batch_size=100,
+        random_state=1000 + seed,
+        **_COMPUTE,
     ).fit(X[train], y[train])
     candidates = instance_dependent(y[train], annotator.predict_log_proba(X[train]), rate=0.4, seed=seed)
     return DigitsProblem(X[train], y[train], candidates, X[validation], y[validation], X[test], y[test])

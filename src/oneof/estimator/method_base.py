@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,11 @@ from oneof.nn import networks
 from oneof.nn.own import describe_module
 from oneof.train.batch import Batch, Data
 
+_SHALLOW = ("auto", "linear", "mlp")  # auto on tables alone
+_BATCH, _FEWEST, _STEPS = 100, 32, 20  # rows in a step, at least, and steps of an epoch until these are 100 rows
+_INPUTS = 100  # from which on the learning rate falls
+_DECAY = 1e-3
+
 
 @hyperparameters
 class MethodBase(CommonSettings, Learned):
@@ -25,6 +31,8 @@ class MethodBase(CommonSettings, Learned):
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
     takes_weights: ClassVar[bool] = False  # whether it multiplies probabilities of labels by weights of candidates
+    largest_lr: ClassVar[float] = 0.1  # of lr = None
+    decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
 
     # --- what a method may redefine -----------------------------------------------------------------------
 
@@ -44,7 +52,7 @@ class MethodBase(CommonSettings, Learned):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups."""
-        return [{"params": list(self.network_.parameters()), "weight_decay": self.weight_decay}]
+        return [{"params": list(self.network_.parameters()), "weight_decay": self.weight_decay_}]
 
     def class_scores(self, x: Tensor) -> Tensor:
         """Return scores (..., B, K) whose softmax is the predicted distribution."""
@@ -54,6 +62,34 @@ class MethodBase(CommonSettings, Learned):
     def label_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
         """Return the distribution of the correct label over the candidates (..., B, K), a mask or weights."""
         return F.posterior(self.class_scores(x), candidates)
+
+    # --- defaults that depend on the network and the rows (docs/results/defaults.md) -------------------------
+
+    @property
+    def lr_(self) -> float:
+        """The learning rate that the fit has: ``lr``, or where that is None what its documentation says."""
+        if self.lr is not None:
+            return self.lr
+        inputs = prod(self.input_shape_ or (self.n_features_in_,))  # the curvature of a first layer grows with it
+        return self.largest_lr * (min(1.0, _INPUTS / inputs) if self._is_shallow() else 1.0)
+
+    @property
+    def weight_decay_(self) -> float:
+        """The weight decay that the fit has."""
+        if self.weight_decay is not None:
+            return self.weight_decay
+        return self.decay_of_tables if self._is_shallow() else _DECAY
+
+    @property
+    def batch_size_(self) -> int:
+        """The number of rows in a step of the fit."""
+        size = self.batch_size
+        if size is None:
+            size = max(_FEWEST, min(_BATCH, self.training_rows_ // _STEPS)) if self._is_shallow() else _BATCH
+        return min(size, self.training_rows_)
+
+    def _is_shallow(self) -> bool:
+        return self.network in _SHALLOW and (self.network != "auto" or self.input_shape_ is None)
 
     # --- what training asks --------------------------------------------------------------------------------
 

@@ -139,8 +139,8 @@ class IDGP(PartialLabelClassifier):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
         slow = self.objective != "released"
-        lr_g = self.lr * (0.3 if slow else 1) if self.lr_g is None else self.lr_g
-        decay_g = (0.5 if slow else self.weight_decay) if self.weight_decay_g is None else self.weight_decay_g
+        lr_g = self.lr_ * (0.3 if slow else 1) if self.lr_g is None else self.lr_g
+        decay_g = (0.5 if slow else self.weight_decay_) if self.weight_decay_g is None else self.weight_decay_g
         g = {"params": list(self.distractor_network_.parameters()), "lr": lr_g, "weight_decay": decay_g}
         return [*super().parameter_groups(), g]
 

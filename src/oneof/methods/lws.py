@@ -1,6 +1,7 @@
 """LWS: leveraged weighted loss."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ class LWS(PartialLabelClassifier):
     w_ : tensor of shape (training_rows_, K)
         The weights w.
     """
+
+    decay_of_tables: ClassVar[float] = 1e-3  # its losses are bounded: 0.005 would outweigh them
 
     beta0: float = number(1.0, ">= 0", doc="Weight of the candidates.")
     beta: float = number(1.0, ">= 0", doc="Weight of the other labels: the leverage.")

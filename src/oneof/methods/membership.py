@@ -76,7 +76,7 @@ class Membership(PartialLabelClassifier):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Train g as f, and the judge at a rate of its own."""
         g, judge = ({"params": list(module.parameters())} for module in (self.membership_network_, self.judge_))
-        own = {"lr": self.lr, "weight_decay": self.weight_decay}
+        own = {"lr": self.lr_, "weight_decay": self.weight_decay_}
         return [*super().parameter_groups(), g | own, judge | {"lr": _JUDGE_RATE, "weight_decay": _JUDGE_DECAY}]
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:

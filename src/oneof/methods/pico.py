@@ -66,7 +66,7 @@ class PiCO(PRODEN):
         for module in (self.key_network_, self.key_projection_):
             module.requires_grad_(False)
         # One batch must fit: what a batch enqueues it must not overwrite itself.
-        length = max(self.queue_size, min(self.batch_size, len(data)))
+        length = max(self.queue_size, self.batch_size_)
         like, axes = data.weight, data.candidates.shape[:-2]
         queue = torch.randn(*axes, length, self.embedding_size).to(like)
         self.queue_ = normalize(queue, dim=-1)  # (Q, E)
@@ -84,7 +84,7 @@ class PiCO(PRODEN):
     def parameter_groups(self) -> list[dict[str, object]]:
         """Train the encoder and its projection head; the moving average follows by itself."""
         parameters = [*self.network_.parameters(), *self.projection_.parameters()]
-        return [{"params": parameters, "weight_decay": self.weight_decay}]
+        return [{"params": parameters, "weight_decay": self.weight_decay_}]
 
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch; w, prototypes and moving average are refreshed before, the queue after."""

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from math import prod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +46,8 @@ class VALEN(PRODEN):
         Numbers of the nearest rows.
     """
 
-    lr: float = number(0.03, "> 0")  # five losses add up: at the common 0.1 the inference network diverges
+    largest_lr: ClassVar[float] = 0.03  # five losses add up: at the common 0.1 the inference network diverges
+
     warm_up: int = count(
         10, ">= 0", doc="Epochs of PRODEN; then the graph is made, from features of images and rows of tables."
     )
@@ -91,7 +93,7 @@ class VALEN(PRODEN):
         """Train the three networks alike."""
         networks = (self.network_, self.inference_network_, self.decoder_)
         parameters = [parameter for network in networks for parameter in network.parameters()]
-        return [{"params": parameters, "weight_decay": self.weight_decay}]
+        return [{"params": parameters, "weight_decay": self.weight_decay_}]
 
     def start_epoch(self, epoch: int, data: Data) -> None:
         """When the warm-up is over: let D start as O, and find the neighbours."""

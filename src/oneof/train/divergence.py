@@ -16,7 +16,7 @@ class TrainingDiverged(ArithmeticError):  # noqa: N818
 
 def diverged_error(method: Method, epoch: int) -> TrainingDiverged:
     """Return the error of a training that diverged in an epoch, counted from 0."""
-    lr = method.lr
+    lr = method.lr_
     others = sorted({group.get("lr", lr) for group in method.parameter_groups()} - {lr})
     rates = f"lr={lr:g}" + (
         f" (and {', '.join(f'{rate:g}' for rate in others)} of other networks)" if others else ""

@@ -37,7 +37,7 @@ class TrainingRun:
         self.method, self.data = trial.method, trial.data
         optimizer: Any = faster("sgd", self.data.weight) or torch.optim.SGD
         self.optimizer: Any = optimizer(
-            self.method.parameter_groups(), lr=self.method.lr, momentum=self.method.momentum
+            self.method.parameter_groups(), lr=self.method.lr_, momentum=self.method.momentum
         )
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.order = torch.Generator().manual_seed(seed_for(trial.setup.seed, "order"))
@@ -72,7 +72,7 @@ class TrainingRun:
         for module in method.modules():
             module.train()
         method.start_epoch(epoch, data)
-        size = min(method.batch_size, len(data))
+        size = method.batch_size_
         whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
         shuffled = self.shuffled().to(data.weight.device)[..., :whole]  # (..., N)
         return shuffled.view(*shuffled.shape[:-1], -1, size), torch.zeros_like(data.weight[..., 0])

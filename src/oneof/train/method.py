@@ -13,8 +13,6 @@ class Method(Protocol):
 
     network: str | nn.Module | Callable[..., nn.Module]
     epochs: int
-    batch_size: int
-    lr: float
     momentum: float
     schedule: str
     patience: int | None
@@ -23,6 +21,14 @@ class Method(Protocol):
     compile: bool
     deterministic: bool
     verbose: int
+
+    @property
+    def lr_(self) -> float:
+        """The learning rate."""
+
+    @property
+    def batch_size_(self) -> int:
+        """The number of rows in a step, at most all."""
 
     def start_epoch(self, epoch: int, data: Data) -> None:
         """Do what must be done between epochs."""

@@ -57,10 +57,10 @@ def warn_of_settings(runs: Iterable[Run]) -> None:
 def time_run(spec: Mapping[str, Any], device: str) -> float:
     """Guess the seconds of a training from a few steps on random rows of the right shape."""
     settings, rows = dict(spec["settings"]), _training_rows(spec)
-    size = min(settings["batch_size"], rows)
+    size = _batch_size(spec, rows)
     x, candidates = _random_rows(DATASETS[spec["dataset"]], size * _STEPS)
     ends: list[float] = []
-    timed = {**settings, "epochs": 2, "patience": None}
+    timed = {**settings, "epochs": 2, "patience": None, "batch_size": size}
     if "warm_up" in settings:
         timed["warm_up"] = min(settings["warm_up"], 1)  # the second epoch, which is timed, comes after it
     model: Any = run_class(spec)(**timed, device=device)
@@ -69,6 +69,15 @@ def time_run(spec: Mapping[str, Any], device: str) -> float:
         train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
     steps: int = rows // size * settings["epochs"]
     return (ends[1] - ends[0]) / _STEPS * steps
+
+
+def _batch_size(spec: Mapping[str, Any], rows: int) -> int:
+    """Return the rows in a step of a run, which may depend on the network and on the number of rows."""
+    model: Any = run_class(spec)(**spec["settings"])
+    shape = DATASETS[spec["dataset"]].shape
+    model.training_rows_, model.input_shape_ = rows, shape if len(shape) > 1 else None
+    size: int = model.batch_size_
+    return size
 
 
 def time_fit(spec: Mapping[str, Any], _: str) -> float:

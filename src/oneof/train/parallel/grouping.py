@@ -66,7 +66,7 @@ def _pace(trial: Trial) -> _Pace | None:
     method, data = trial.method, trial.data
     if data.weight.device.type != "cuda" or trial.finished or not isinstance(data.x, Tensor):
         return None
-    steps = len(data) // min(method.batch_size, len(data))
+    steps = len(data) // method.batch_size_
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
 
 
