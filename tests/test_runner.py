@@ -454,17 +454,31 @@ def test_runs_that_are_carried_out_again_with_their_group_leave_no_checkpoints(u
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(undisturbed, soccer, tmp_path):
+class SlowToEnd(Recorded):
+    """Somebody deletes the ledger while the processes of this engine end."""
+
+    path = None
+
+    def __exit__(self, *what):
+        super().__exit__(*what)
+        self.path.unlink()
+
+
+@pytest.mark.parametrize("moment", ["last record", "end of the engine"])
+def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(moment, undisturbed, soccer, tmp_path):
     plan, records = undisturbed
     path = tmp_path / "ledger.jsonl"
+    engine = (Recorded if moment == "last record" else SlowToEnd)(records)
+    engine.path = path
 
     def disturb(progress):
-        if progress.done == 6:
+        if progress.done == 6 and moment == "last record":
             path.unlink()
 
-    runner = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer), show=disturb)
+    runner = Runner(plan, path, engine, device="cpu", root=str(soccer), show=disturb)
     with pytest.raises(OSError, match=r"the ledger '.*' was deleted or replaced by another program .* call again"):
         runner.run()
+    assert not list(tmp_path.iterdir())  # what was shown of the progress went too
 
 
 def test_a_pause_in_the_middle_of_a_run_changes_nothing(undisturbed, soccer, tmp_path):

@@ -35,11 +35,11 @@ class PRODEN(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch."""
-        return self.identify(batch)
+        return self.identify(batch, batch.candidates)
 
-    def identify(self, batch: Batch) -> Tensor:
-        """Return the losses of a batch and refresh its weights from the first view."""
+    def identify(self, batch: Batch, candidates: Tensor) -> Tensor:
+        """Return the losses of a batch and refresh its weights on the candidates from the first view."""
         logits = batch.forward(self.network_)  # each (..., B, K)
         w = batch.take(self.w_)
-        batch.put(self.w_, F.posterior(logits[0], batch.candidates))
+        batch.put(self.w_, F.posterior(logits[0], candidates))
         return F.mean([F.soft_cross_entropy(u, w) for u in logits])

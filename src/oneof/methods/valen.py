@@ -110,7 +110,7 @@ class VALEN(PRODEN):
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh O and D."""
         if batch.before(self.warm_up):
-            return self.identify(batch)
+            return self.identify(batch, batch.candidates)
         S = batch.candidates
         u, e = batch.forward_pair(self.network_, self.inference_network_)
         own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D

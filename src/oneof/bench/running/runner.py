@@ -129,9 +129,8 @@ class Runner:
                             self._settle(run, record, ledger, progress, clock)
                         if ledger.records[run.key]["status"] == "done":
                             self._checkpoint(run.key).unlink(missing_ok=True)
-            ledger.check_untouched()
-        self._clean_up()
-        return progress
+            self._clean_up()
+        return progress  # the ledger was last looked at after its engine had ended
 
     def _prepare(self, runs: list[Run], progress: PlanProgress) -> list[Run]:
         """Train the annotators that runs need, once, and set runs apart whose data cannot be had."""
