@@ -282,8 +282,8 @@ RELEASED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("views", [1, 3])
-def test_idgp_as_released(views, monkeypatch):
+@pytest.mark.parametrize(("views", "consistency"), [(1, "always"), (1, "views"), (3, "always")])
+def test_idgp_as_released(views, consistency, monkeypatch):
     """Section 3.4's restatement of the released code, with products and divisions as its authors wrote them."""
     shifts = [0.0, 0.3, -0.2][:views]
     monkeypatch.setattr(oneof.train.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
@@ -292,7 +292,8 @@ def test_idgp_as_released(views, monkeypatch):
     X, S, weight = problem()
     model = oneof.IDGP(
         objective="released", views="plain+jitter+jitter", epochs=epochs, network=fixed_linear, precision="fp64",
-        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, **RELEASED | {"lr_g": rate},
+        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, consistency=consistency,
+        **RELEASED | {"lr_g": rate},
     ).fit(X, S, sample_weight=weight)  # fmt: skip
     rows, history = standardise(X, weight), []
     f, g = Layer(K, rate), Layer(K, rate, DECAY_G)
@@ -334,7 +335,8 @@ def test_idgp_as_released(views, monkeypatch):
                 else:
                     value = RELEASED["weight_f"] * L_f + RELEASED["weight_fg"] * L_fg
                     value = value + RELEASED["weight_g"] * L_g + RELEASED["weight_gf"] * L_gf
-                    terms.append(value + (ramp * RELEASED["weight_consistency"] * L_c if views > 1 else 0))
+                    left_out = views == 1 and consistency == "views"
+                    terms.append(value + (0 if left_out else ramp * RELEASED["weight_consistency"] * L_c))
                 if shift == 0.0:
                     new_d.append([t.item() for t in softmax_on([value.detach() / T1 for value in u], S[i])])
                     new_bm.append([z[j].item() * S[i][j] for j in range(K)])

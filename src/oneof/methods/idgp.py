@@ -45,7 +45,8 @@ class IDGP(PartialLabelClassifier):
     w_ : tensor of shape (training_rows_, K)
         Label weights of the warm-up; with ``objective="released"`` its d.
     u_, v_ : tensors of shapes (training_rows_, K) and (training_rows_, 2K)
-        Snapshots: log(lambda - 1) of epoch r; log(alpha - 1) and log(beta - 1) of epoch q.
+        Snapshots: log(lambda - 1) of epoch r; log(alpha - 1) and log(beta - 1) of epoch q. With b < 1, b stands in
+        place of 1.
     u_taken_, v_taken_ : boolean tensors of shape (training_rows_, 1)
         Whether a row has its snapshot.
     p_ : tensor
@@ -94,11 +95,17 @@ class IDGP(PartialLabelClassifier):
     temperature_f: float = number(1.0, "> 0", doc="Released objective only: T1, temperature of f.")
     temperature_g: float = number(1.0, "> 0", doc="Released objective only: T2, temperature of g.")
     weight_f: float = number(1.0, ">= 0", doc="Released objective only: its alpha, weight of f's own targets.")
-    weight_fg: float = number(0.1, ">= 0", doc="Released objective only: its beta, weight of g's targets for f.")
+    weight_fg: float = number(1.0, ">= 0", doc="Released objective only: its beta, weight of g's targets for f.")
     weight_g: float = number(1.0, ">= 0", doc="Released objective only: its theta, weight of g's own targets.")
     weight_gf: float = number(1.0, ">= 0", doc="Released objective only: its gamma, weight of f's targets for g.")
     weight_consistency: float = number(
-        1.0, ">= 0", doc="Released objective only: its delta = eta, weight of consistency between views."
+        1.0, ">= 0", doc="Released objective only: its delta = eta, weight of consistency with the targets."
+    )
+    consistency: str = choice(
+        "always",
+        "views",
+        doc="Released objective only: always has the consistency term for every view, as its authors wrote it; "
+        "views leaves it out where there is but one.",
     )
 
     def start(self, data: Data) -> None:
@@ -117,8 +124,8 @@ class IDGP(PartialLabelClassifier):
             return
         wrong = (F.members(data.candidates).sum((-2, -1)) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
-        self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - 1) at epoch r
-        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): log(alpha - 1) and log(beta - 1) at epoch q
+        self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - min(b, 1)) at epoch r
+        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): the same of alpha and beta at epoch q
         self.u_taken_ = torch.zeros_like(
             data.candidates[..., :1], dtype=torch.bool
         )  # (N, 1): whether the snapshot is made
@@ -127,14 +134,25 @@ class IDGP(PartialLabelClassifier):
 
     def start_epoch(self, epoch: int, data: Data) -> None:
         """Warn, once a fit, of a prior that is not what Eq. 6 says; see which snapshots are complete."""
-        if epoch == 0 and self.b < 1 and self.objective in ("map", "uniform"):
+        if epoch == 0 and self.objective in ("map", "uniform"):
+            self._warn_of_the_prior()
+        if self.objective != "released":
+            of_f, of_g = self._snapshots()
+            self._all_taken = of_f.is_complete(), of_g.is_complete()
+
+    def _warn_of_the_prior(self) -> None:
+        if self.b < 1:
             warnings.warn(
                 f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
                 stacklevel=2,
             )
-        if self.objective != "released":
-            of_f, of_g = self._snapshots()
-            self._all_taken = of_f.is_complete(), of_g.is_complete()
+        for name, epoch, share in (("r", self.r, self.m), ("q", self.q, self.d)):
+            if share > 0 and epoch is not None and epoch < self.warm_up:
+                warnings.warn(
+                    f"{name} is {epoch}, but warm_up is {self.warm_up} and has no prior: the snapshot is of epoch "
+                    f"{self.warm_up}; raise {name}, lower warm_up, or leave {name}=None, which means the same",
+                    stacklevel=2,
+                )
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
@@ -198,8 +216,11 @@ class IDGP(PartialLabelClassifier):
     def _prior(self, batch: Batch, u: Tensor, v: Tensor) -> Prior:
         """Weights w, A, B of Eq. 6: each view's from its own outputs, and from the snapshots."""
         of_f, of_g = self._snapshots()
-        log_w = of_f.mixed_with(F.log_prior_weight(u, self.a, self.b, self.gamma), batch)
-        log_v = of_g.mixed_with(F.log_prior_weight(v, self.a, self.b, self.gamma), batch)
+        mixed = (
+            snapshot.mixed_with(F.log_excess(present, self.a, self.b, self.gamma), batch)
+            for snapshot, present in ((of_f, u), (of_g, v))
+        )
+        log_w, log_v = (F.log_less(each, 1 - self.b) for each in mixed)
         w = F.dirichlet_weights(log_w, batch.candidates, self.eps).mul_(self.prior_weight)
         A, B = (each.mul_(self.distractor_prior_weight) for each in F.beta_weights(*log_v.chunk(2, -1)))
         return w, A, B
