@@ -167,8 +167,8 @@ class Paper:
         lam = [self.concentration(u[j]) + o[j] for j in range(K)]
         return [value / sum(lam) for value in lam]
 
-    def z(self, v, o):  # Eq. 9
-        if self.objective == "uniform":
+    def z(self, v, o, constant=False):  # Eq. 9
+        if self.objective == "uniform" or constant:
             return [torch.tensor(self.p, dtype=torch.float64)] * K
         alpha, beta = ([self.concentration(v[j + k]) for j in range(K)] for k in (0, K))
         return [(alpha[j] + o[j]) / (alpha[j] + beta[j] + o[j]) for j in range(K)]
@@ -182,6 +182,11 @@ class Paper:
                     term = term * (z[k] if o[k] and k != j else 1 - z[k])
                 total = total + term
         return -torch.log(total)
+
+    def rows(self, theta, z, o, pi):  # distractors="rows": a label counts as far as f takes it for wrong
+        belief = [float(pi[j] * theta[j]) if o[j] else 0.0 for j in range(K)]
+        belief = [value / sum(belief) for value in belief]
+        return -sum((o[j] - belief[j]) * torch.log(z[j]) + (1 - o[j]) * torch.log(1 - z[j]) for j in range(K))
 
     def prior(self, theta, z, w, A, B):  # Eq. 6
         return -sum(
@@ -210,10 +215,11 @@ class Paper:
 
 @some_priors
 @pytest.mark.parametrize("alternate", ["simultaneous", "sequential"])
-@pytest.mark.parametrize("objective", ["map", "ml", "uniform"])
+@pytest.mark.parametrize("objective", ["map", "ml", "uniform", "rows"])
 def test_idgp_as_in_the_paper(objective, alternate, weigh):
-    epochs = 5
-    model = fit(oneof.IDGP, weigh, objective=objective, alternate=alternate, epochs=epochs, **IDGP)
+    epochs, rows_count = 5, objective == "rows"
+    named = {"objective": "map", "distractors": "rows"} if rows_count else {"objective": objective}
+    model = fit(oneof.IDGP, weigh, alternate=alternate, epochs=epochs, **named, **IDGP)
     X, S, weight = problem()
     P = prior(S, weigh)
     rows, paper, history = standardise(X, weight), Paper(objective, S, P), []
@@ -249,9 +255,11 @@ def test_idgp_as_in_the_paper(objective, alternate, weigh):
         def objective_of(u, v, hats=hats):
             values = []
             for i in range(N):
-                theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i])
+                theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i], rows_count)
                 share = 1.0 if objective == "ml" else IDGP["likelihood_weight"]
                 values.append(share * paper.likelihood(theta, z, S[i], P[i]) + paper.prior(theta, z, *hats[i]))
+                if rows_count:
+                    values[-1] = values[-1] + paper.rows(theta, paper.z(v[i], S[i]), S[i], P[i])
             return values
 
         if objective == "uniform":
@@ -271,7 +279,7 @@ def test_idgp_as_in_the_paper(objective, alternate, weigh):
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
     # the responsibilities of Eq. 4 at the end of training
     for i in range(N):
-        theta, z = paper.theta(constant(f(rows[i])), S[i]), paper.z(constant(g(rows[i])), S[i])
+        theta, z = paper.theta(constant(f(rows[i])), S[i]), paper.z(constant(g(rows[i])), S[i], rows_count)
         odds = [P[i][j] * theta[j] * (1 - z[j]) / z[j] if S[i][j] else 0.0 for j in range(K)]
         assert model.label_distributions_[i] == pytest.approx([float(v / sum(odds)) for v in odds], abs=1e-9)
 

@@ -116,19 +116,23 @@ def map_nll(
     scores: Tensor,
     distractors: Tensor,
     candidates: Tensor,
-    likelihood_weight: float,
+    likelihood_weight: float | Tensor,
     weights: Tensor,
     positive: Tensor,
     negative: Tensor,
 ) -> Tensor:
-    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up."""
+    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up.
+
+    The weight is a number, or a tensor (..., 1, 1) of one for each trial.
+    """
     r, log_r = posterior_and_log(scores.detach() - distractors.detach(), candidates)  # the responsibilities
-    weights = weights.add(r, alpha=likelihood_weight)
     wrong = indicator(candidates, r.dtype).sub(r).mul_(likelihood_weight)
+    r = r * likelihood_weight
+    weights = weights + r
     positive = positive + wrong
     negative = wrong.neg_().add_(likelihood_weight).add_(negative)
     terms = _prior_terms(scores, distractors, weights, positive, negative)
-    return terms.addcmul_(r, log_r, value=likelihood_weight).sum(-1)  # minus the entropy, as generation_nll has it
+    return terms.addcmul_(r, log_r).sum(-1)  # minus the entropy, as generation_nll has it
 
 
 def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
