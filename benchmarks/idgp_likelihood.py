@@ -34,10 +34,10 @@ LEDGER = Path(__file__).parent / "results" / "idgp-likelihood.jsonl"
 _REAL = {"network": "linear", "epochs": 500, "patience": 50, "batch_size": 256, "lr": 0.01}
 _IMAGES = {"network": "mlp", "epochs": 20, "schedule": "cosine", "batch_size": 256, "lr": 0.05, "warm_up": 5}
 PROBLEMS: dict[str, tuple[range, dict[str, Any]]] = {
-    "digits": (range(110, 120), {}),
-    "lost": (range(20), {**_REAL, "weight_decay": 0.01}),
-    "msrcv2": (range(20), {**_REAL, "weight_decay": 1e-5}),
-    "birdsong": (range(10), {**_REAL, "weight_decay": 1e-5}),
+    "digits": (range(110, 116), {}),
+    "lost": (range(10), {**_REAL, "weight_decay": 0.01}),
+    "msrcv2": (range(10), {**_REAL, "weight_decay": 1e-5}),
+    "birdsong": (range(5), {**_REAL, "weight_decay": 1e-5}),
     "fashion-mnist": (range(1), {**_IMAGES, "weight_decay": 1e-4}),
     "fashion-mnist-54000": (range(1), {**_IMAGES, "weight_decay": 1e-4}),
 }
