@@ -8,6 +8,7 @@ import oneof
 from conftest import make_data
 from oneof.methods import idgp_weight
 from oneof.train import train
+from oneof.train.parallel import grouping
 
 SETTINGS = {
     "network": "linear", "epochs": 6, "batch_size": 20, "warm_up": 2, "precision": "fp64", "device": "cpu",
@@ -38,18 +39,27 @@ def test_the_weight_is_the_one_that_covers_held_out_sets_best(rows, judged):
     X, S = rows
     weight = np.linspace(0.5, 2, 60)
     model = oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(X, S, sample_weight=weight)
-    assert [float(trial.method.likelihood_weight_) for trial, _, _ in judged] == list(idgp_weight.WEIGHTS)
+    tried = [float(trial.method.likelihood_weight_) for trial, _, _ in judged]
+    assert tried == [*idgp_weight.WEIGHTS] * 5  # folds
+    assert len({tuple(row) for _, judges, _ in judged for row in judges.x.tolist()}) == 60  # every row judges
     for trial, judges, cost in judged:
         seen = torch.cat([trial.data.x, judges.x]).numpy()
         assert len(judges) == 12
         assert np.array_equal(np.sort(seen, 0), np.sort(model.scaler_.store(X, torch.float64).numpy(), 0))
         p = trial.method.class_scores(judges.x).softmax(-1).detach().numpy()
         covered = -np.log((p * judges.candidates.numpy()).sum(1))
-        assert cost == pytest.approx(np.average(covered, weights=judges.weight.numpy()), abs=1e-12)
-    best = min(judged, key=lambda each: each[2])[0].method.likelihood_weight_
-    assert model.likelihood_weight_ == best
-    fixed = oneof.IDGP(likelihood_weight=float(best), **SETTINGS).fit(X, S, sample_weight=weight)
+        assert cost == pytest.approx(covered @ judges.weight.numpy(), abs=1e-12)
+    costs = {w: sum(cost for one, (_, _, cost) in zip(tried, judged, strict=True) if one == w) for w in tried}
+    best = min(costs, key=costs.get)
+    assert float(model.likelihood_weight_) == best
+    fixed = oneof.IDGP(likelihood_weight=best, **SETTINGS).fit(X, S, sample_weight=weight)
     np.testing.assert_allclose(model.predict_proba(X), fixed.predict_proba(X), atol=1e-12)
+
+
+def test_with_many_rows_one_fold_judges(rows, judged, monkeypatch):
+    monkeypatch.setattr(idgp_weight, "_ENOUGH", 12)
+    oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(*rows)
+    assert len(judged) == 3
 
 
 def test_a_training_that_diverges_is_not_chosen(rows, monkeypatch):
@@ -65,9 +75,9 @@ def test_a_checkpoint_keeps_the_choice(rows, judged, tmp_path):
     first = oneof.IDGP(**settings)
     with pytest.raises(oneof.train.Paused):
         train(first.prepare(*rows, pause=lambda: True))
-    assert len(judged) == 3
+    assert len(judged) == 15
     second = oneof.IDGP(**settings).fit(*rows)
-    assert len(judged) == 3
+    assert len(judged) == 15
     assert second.likelihood_weight_ == first.likelihood_weight_
     assert np.array_equal(second.predict_proba(rows[0]), whole.predict_proba(rows[0]))
 
@@ -77,11 +87,31 @@ def test_the_choice_is_saved_and_validation_rows_stop_every_training(rows, judge
     model = oneof.IDGP(**SETTINGS | {"likelihood_weight": None, "validation_fraction": 0.2, "patience": 1}).fit(
         X, S
     )
+    assert judged
     assert all(len(trial.sets) == 12 and trial.state.best_weights for trial, _, _ in judged)
     model.save(tmp_path / "m")
     again = oneof.load_model(tmp_path / "m")
     assert again.likelihood_weight_ == model.likelihood_weight_
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_stack_has_the_weight_of_each_trial(rows, monkeypatch):
+    """Models that chose different weights are trained as one stack, and end as alone."""
+    X, S = rows
+    weights = iter([0.01, 1.0] * 2)
+    monkeypatch.setattr("oneof.methods.idgp.choose_weight", lambda model, trial: next(weights))
+    seen, run = [], grouping.run_epochs
+    monkeypatch.setattr(
+        grouping, "run_epochs", lambda training: (seen.append(len(training.trials)), run(training))
+    )
+    models = [oneof.IDGP(likelihood_weight=None, **SETTINGS) for _ in range(2)]
+    oneof.fit_together(models, [{"X": X, "y": S}] * 2)
+    assert seen == [2]
+    for model in models:
+        alone = oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(X, S)
+        assert alone.likelihood_weight_ == model.likelihood_weight_
+        np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-10)
+    assert not np.allclose(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
 def test_rows_in_the_memory_of_the_host_choose_the_same(rows, tmp_path):

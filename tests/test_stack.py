@@ -34,7 +34,6 @@ VARIANTS = {
     "idgp uniform": (oneof.IDGP, {"objective": "uniform"}),
     "idgp released": (oneof.IDGP, {"objective": "released"}),
     "idgp rows": (oneof.IDGP, {"distractors": "rows"}),
-    "idgp chosen weight": (oneof.IDGP, {"likelihood_weight": None}),
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential"}),
     "idgp snapshots and views": (oneof.IDGP, {"m": 0.3, "r": 1, "q": 2, "views": "plain+jitter"}),
     "valen warmed and views": (oneof.VALEN, {"inference_start": "warmed", "views": "jitter+plain"}),

@@ -19,25 +19,32 @@ if TYPE_CHECKING:
     from oneof.methods.idgp import IDGP
 
 WEIGHTS = (0.01, 0.1, 1.0)
-_HELD_OUT = 5  # one row in so many judges
+_FOLDS = 5
+_ENOUGH = 1000  # judges of one fold: where it has so many, the other folds are not needed
 
 
 def choose_weight(model: "IDGP", trial: Trial) -> float:
-    """Return the weight whose model covers the candidate sets of held-out rows best: least -log sum_S theta.
+    """Return the weight whose models cover the candidate sets of held-out rows best: least -log sum_S theta.
 
-    One training for each of `WEIGHTS`, on the other rows, with the settings of the model; those of small networks
-    are one stack.
+    For every fold one training with each of `WEIGHTS` on the other rows, with the settings of the model; those of
+    small networks on tables are one stack.
     """
     n = len(trial.data)
     generator = torch.Generator().manual_seed(seed_for(trial.setup.seed, "likelihood weight"))
     order = torch.randperm(n, generator=generator)
-    count = max(1, n // _HELD_OUT)
-    judges, others = (_part(trial.data, rows.sort().values) for rows in (order[:count], order[count:]))
+    size = max(1, n // _FOLDS)
+    folds = 1 if size >= _ENOUGH else min(_FOLDS, n)
+    costs = torch.zeros(len(WEIGHTS))
     with threads(model.thread_count()):
-        rivals = [_rival(model, trial, others, weight) for weight in WEIGHTS]
-        train_together(rivals)
-        costs = [_cost(rival, judges) for rival in rivals]
-    return WEIGHTS[costs.index(min(costs))]
+        parts = []
+        for begin in range(0, folds * size, size):
+            others = torch.cat([order[:begin], order[begin + size :]])
+            parts.append([_part(trial.data, rows.sort().values) for rows in (order[begin : begin + size], others)])
+        rivals = [[_rival(model, trial, others, weight) for weight in WEIGHTS] for _, others in parts]
+        train_together([rival for of_fold in rivals for rival in of_fold])
+        for (judges, _), of_fold in zip(parts, rivals, strict=True):
+            costs += torch.tensor([_cost(rival, judges) for rival in of_fold])
+    return WEIGHTS[int(costs.nan_to_num(torch.inf).argmin())]
 
 
 def _part(data: Data, rows: Tensor) -> Data:
@@ -64,10 +71,10 @@ def _rival(model: "IDGP", trial: Trial, data: Data, weight: float) -> Trial:
 
 
 def _cost(trial: Trial, judges: Data) -> float:
-    """The mean of -log sum_S theta over rows that the training has not seen; infinite where it diverged."""
+    """The sum of -log sum_S theta over rows that the training has not seen; infinite where it diverged."""
     if trial.diverged is not None:
         return float("inf")
     trial.restore_best()
     scores = evaluate(trial.method, trial.method.class_scores, ((rows,) for rows in judges.blocks(ROWS_AT_ONCE)))
     costs = F.candidate_nll(scores, judges.candidates)
-    return float((costs * judges.weight).sum() / judges.weight.sum())
+    return float((costs * judges.weight).sum())
