@@ -182,7 +182,7 @@ def test_the_docstring_names_all_that_fit_sets(method):
     X, S = problem()
     cls = method.func
     documented = entries(sections(cls)["Attributes"]).keys()
-    variants = [{"objective": "map"}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
+    variants = [{"likelihood_weight": None}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
     found = set()
     for variant in variants:
         model = method(**TINY | variant).fit(pd.DataFrame(X, columns=list("abcde")), S)

@@ -143,6 +143,19 @@ SETTING_ROWS = [
         "warm_up is 2",
         "epochs is 2",
     ),
+    warned(
+        "a snapshot of IDGP within its warm-up",
+        lambda k: oneof.IDGP(**TINY | {"epochs": 3, "warm_up": 2, "q": 1}).fit(k.X, k.S),
+        "q is 1",
+        "warm_up is 2",
+        "the snapshot is of epoch 2",
+    ),
+    warned(
+        "distractors of rows where z is constant",
+        lambda k: oneof.IDGP(**TINY | {"objective": "uniform", "distractors": "rows"}).fit(k.X, k.S),
+        "distractors is 'rows'",
+        "objective='map'",
+    ),
     works(
         "a batch larger than the table",
         lambda k: k.model(batch_size=1000, epochs=20).fit(k.X, k.S).score(k.X, k.y),
