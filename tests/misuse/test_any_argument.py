@@ -111,6 +111,8 @@ def em(**settings):
 
 FITTED, EM = model().fit(X, S), em().fit(X, S)
 IDGP, MEMBERSHIP = (model(method, warm_up=0).fit(X, S) for method in (oneof.IDGP, oneof.Membership))
+MIXED = pd.DataFrame({"a": [1, None, 2, 3], "b": list("xyxy"), "c": pd.date_range("2026", periods=4)})
+PIPE = oneof.make_pipeline(oneof.TableEncoder(), model()).fit(MIXED, S)
 GIVEN = {"X": X, "y": S}
 DATA = {"x": X, "candidates": S, "y": np.array([0, 1, 2, 0]), "classes": ["a", "b", "c"], "name": "made"}
 
@@ -143,6 +145,12 @@ CALLS = {
     "EMClassifier.predict_proba": (EM.predict_proba, {"X": X}),
     "EMClassifier.score": (EM.score, GIVEN | {"sample_weight": np.ones(4)}),
     "EMClassifier.disambiguate": (EM.disambiguate, GIVEN),
+    "TableEncoder.fit": (lambda **given: oneof.TableEncoder(**given).fit(X), {"kinds": {}}),
+    "TableEncoder.fit_transform": (lambda **given: oneof.TableEncoder().fit_transform(**given), {"X": X}),
+    "TableEncoder.transform": (oneof.TableEncoder().fit(MIXED).transform, {"X": MIXED}),
+    "make_pipeline": (lambda **given: oneof.make_pipeline(oneof.TableEncoder(), model()).fit(**given), GIVEN),
+    "Pipeline.disambiguate": (PIPE.disambiguate, {"X": MIXED, "y": S}),
+    "Pipeline.save": (PIPE.save, {"path": "model"}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
     "disambiguate probabilities": (

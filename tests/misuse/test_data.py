@@ -154,7 +154,7 @@ X_ROWS = [
         lambda k: k.model().fit(k.frame.assign(kind="wild"), k.S),
         "'kind'",
         "'wild'",
-        "OneHotEncoder",
+        "TableEncoder",
     ),
     refused(
         "X has a column of categories",

@@ -9,10 +9,12 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from oneof.io.arguments import as_array, check_text
+from oneof.io.frames import as_pandas
 from oneof.io.words import listed, reason, shown
 from oneof.labels import rows_text
 from oneof.train.rows import Array
 
+_ENCODED = "oneof.make_pipeline(oneof.TableEncoder(), model).fit(X, y)"
 _FORMS = "a table (n, features) or images (n, height, width[, channels])"
 
 
@@ -20,6 +22,7 @@ def as_numpy(X: Any) -> Any:
     """Turn tensors and lists into arrays, refuse what holds no rows, and leave all else to scikit-learn."""
     if isinstance(X, Tensor):
         return as_array(X, "X")
+    X = as_pandas(X)
     if scipy.sparse.issparse(X):
         raise TypeError("X is a sparse matrix, but oneof needs dense rows; pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
@@ -105,7 +108,7 @@ def _check_kinds(X: Any) -> None:
         )
     columns: dict[Any, np.dtype[Any]] = {}
     if isinstance(X, pd.DataFrame):
-        _check_names(X)
+        check_column_names(X)
         columns = dict(X.dtypes.items())
     elif isinstance(X, np.ndarray):
         check_text(X, "X")
@@ -117,10 +120,12 @@ def _check_kinds(X: Any) -> None:
                 f"Complex data not supported: {where} is of type {kind}; pass real and imaginary parts"
             )
         if kind.kind in "mMV":
-            raise TypeError(f"{where} is of type {kind}, but features are numbers; convert or drop it")
+            raise TypeError(
+                f"{where} is of type {kind}, but features are numbers; drop it, or encode it: {_ENCODED}"
+            )
 
 
-def _check_names(frame: Any) -> None:
+def check_column_names(frame: Any) -> None:
     """Refuse names of columns by which scikit-learn could not tell them apart."""
     if not len(frame.columns):
         raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
@@ -152,7 +157,7 @@ def _cell_without_number(X: Any) -> str | None:
                 where = f"in row {row} of the column {shown(name, 60)}"
                 return (
                     f"X holds {shown(cell, 60)} {where}, but every value must be a number{why}; drop the column, "
-                    "or encode it, such as by sklearn.preprocessing.OneHotEncoder"
+                    f"or encode it: {_ENCODED}"
                 )
     return None
 
@@ -182,5 +187,5 @@ def _check_finite(X: Array) -> None:
     if bad.any():
         raise ValueError(
             f"Input X contains NaN or infinity in {rows_text(np.flatnonzero(bad))}, but every value must be "
-            "finite: fill the gaps (sklearn.impute) or drop the rows"
+            "finite: fill the gaps (oneof.TableEncoder does, or sklearn.impute) or drop the rows"
         )
