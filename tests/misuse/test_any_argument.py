@@ -131,7 +131,7 @@ LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x"
 CALLS = {
     "fit": (
         lambda **given: model().fit(**given),
-        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": ()},
+        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": (), "classes": [0, 1, 2]},
     ),
     "predict": (FITTED.predict, {"X": X}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
@@ -141,7 +141,10 @@ CALLS = {
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
     "save": (FITTED.save, {"path": "model"}),
-    "EMClassifier.fit": (lambda **given: em().fit(**given), GIVEN | {"sample_weight": None, "separator": None}),
+    "EMClassifier.fit": (
+        lambda **given: em().fit(**given),
+        GIVEN | {"sample_weight": None, "separator": None, "classes": None},
+    ),
     "EMClassifier.predict_proba": (EM.predict_proba, {"X": X}),
     "EMClassifier.score": (EM.score, GIVEN | {"sample_weight": np.ones(4)}),
     "EMClassifier.disambiguate": (EM.disambiguate, GIVEN),
