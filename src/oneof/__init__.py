@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PiCO,
         load_model,
     )
+    from oneof.pipeline import Pipeline, TableEncoder, make_pipeline
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -60,6 +61,8 @@ __all__ = [
     "Membership",
     "PartialLabels",
     "PiCO",
+    "Pipeline",
+    "TableEncoder",
     "Votes",
     "WeightedSets",
     "compare",
@@ -71,6 +74,7 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "make_pipeline",
     "resolve",
     "vote_counts",
 ]
@@ -79,6 +83,8 @@ _HOME = {  # all others are at home in oneof.methods
     "CandidateKFold": "oneof.labels",
     "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
+    "Pipeline": "oneof.pipeline",
+    "TableEncoder": "oneof.pipeline",
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
@@ -90,6 +96,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "make_pipeline": "oneof.pipeline",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
 }

@@ -108,10 +108,20 @@ COMMANDS = [
         "fit with a misspelt column", f"{FIT} --candidates candidate --out new".replace("|", ";"), "'candidates'?"
     ),
     refused(
-        "fit without dropping words", f"fit pets.csv --separator | {TINY} --out new", "'truth', 'id'", "--drop"
+        "fit without dropping the truth",
+        f"fit pets.csv --separator | {TINY} --out new",
+        "'truth' holds labels",
+        "--drop truth",
+        notes=("'id' is doubtful", "as identifiers have"),
     ),
-    refused("fit a column of words", f"{FIT} --out new".replace("pets", "words"), "'weight'", "'heavy'"),
-    refused("fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "NaN", "row 0"),
+    works(
+        "fit a column of one word",
+        f"{FIT} --out new".replace("pets", "words"),
+        "column weight: left out: every row has 'heavy'",
+    ),
+    works(
+        "fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "column weight: number, 1 gap filled"
+    ),
     refused("fit a table with an empty set", f"{FIT} --out new".replace("pets", "unset"), "row 0"),
     refused("fit a single row", f"{FIT} --out new".replace("pets", "one"), "1"),
     refused(
@@ -185,7 +195,7 @@ COMMANDS = [
     refused("predict a table without a feature", "predict model narrow.csv --out new.csv", "'weight'", "add them"),
     refused("predict a column of words", "predict model words.csv --out new.csv", "'weight'", "'heavy'"),
     refused("predict a table with a gap", "predict model gap.csv --out new.csv", "NaN", "row 0"),
-    refused("predict to an unknown format", "predict model pets.csv --out new.xlsx", "'new.xlsx'", ".parquet"),
+    refused("predict to an unknown format", "predict model pets.csv --out new.xls", "'new.xls'", ".parquet"),
     refused("predict to a missing folder", "predict model pets.csv --out no/new.csv", "'no'", "create it first"),
     refused("predict to the table itself", "predict model pets.csv --out pets.csv", "overwritten"),
     refused("predict with an id that is not there", "predict model pets.csv --id ids --out new.csv", "'id'"),

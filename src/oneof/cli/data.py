@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
-from oneof.cli.options import Candidates, Separator, TablePath
+from oneof.cli.options import Candidates, CandidatesPrefix, Format, Separator, TablePath, check_format
 from oneof.cli.votes import (
     CountColumns,
     Denial,
     LongColumns,
     VoteColumns,
     VotesFile,
-    candidates_option,
-    vote_options,
+    label_options,
 )
 
 if TYPE_CHECKING:
@@ -148,6 +147,8 @@ def inspect(
     denial: Denial = None,
     truth: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of true labels, if any.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
+    candidates_prefix: CandidatesPrefix = None,
+    form: Format = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them.
 
@@ -160,11 +161,11 @@ def inspect(
 
     if html is not None:
         tables.check_target(html, [table], table=False)
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    columns = [*(given.in_table if given else [candidates]), *([] if truth is None else [truth])]
-    data = read(table, columns, None)
-    data, labels = labels_of(data, given, candidates, separator)
-    classes = labels.classes if given else labels.columns.to_numpy()
+    check_format(form, table)
+    where = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    columns = [*where.in_table, *([] if truth is None else [truth])]
+    data, labels = labels_of(read(table, columns, None, form=form), where)
+    classes = labels.classes if where.given else labels.columns.to_numpy()
     result = look(labels, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
         typer.echo(line)

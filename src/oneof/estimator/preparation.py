@@ -18,7 +18,7 @@ from oneof.io.tensors import is_finite
 from oneof.labels import check_learnable, check_same_rows, encode_for_model, encode_weights, warn_of_absent
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint, fingerprint
-from oneof.train.rows import Array, HostRows, Scaler
+from oneof.train.rows import Array, HostRows, Scaler, SparseRows, values_of
 from oneof.train.runtime import float_type, is_too_large, resolve_device, seed_for, seeded, threads
 from oneof.train.trial import Trial
 from oneof.train.trial_state import Setup
@@ -34,12 +34,13 @@ def prepare_trial(
     X_watched: Any,
     hooks: Mapping[str, Any],
     separator: str | None = None,
+    classes: Any = None,
 ) -> Trial:
     """Check everything, put the rows on the device and start the method."""
     check(model)
     check_warm_up(model)
     check_views(model)
-    x, candidates = _training_rows(model, X, y, separator)
+    x, candidates = _training_rows(model, X, y, separator, classes)
     weight = sample_weights(sample_weight, x, float_type(model.precision))
     x_val, sets_val = _validation_rows(model, X_val, y_val, separator)
     checkpoint = setup = None
@@ -58,13 +59,13 @@ def prepare_trial(
     x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
     watched = [rows for rows in (x_val, x_watched) if rows is not None]
     with threads(model.thread_count()):
-        on_disk = isinstance(X, np.memmap)
+        on_disk = isinstance(X, np.memmap) or isinstance(x, SparseRows)
         data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
         model.training_rows_ = len(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
-        stored = _store(model, np.concatenate(watched)) if watched else None
+        stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
     rows = (x, candidates)
     return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
 
@@ -92,13 +93,13 @@ def held_out_rows(fraction: float, rows: int) -> int:
     return max(1, round(fraction * rows)) if fraction > 0 else 0
 
 
-def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None) -> tuple[Array, Array]:
+def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None, classes: Any) -> tuple[Array, Array]:
     """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
     x = check_rows(model, X, fitting=True)
     check_pixels(model.views, x)
     model.input_shape_ = image_shape(x)
     model.n_features_in_ = int(np.prod(x.shape[1:]))
-    candidates, model.classes_ = encode_weights(y, separator=separator)
+    candidates, model.classes_ = encode_weights(y, classes, separator)
     check_takes(model, candidates)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
@@ -142,8 +143,8 @@ def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
         scaler = Scaler.fit(x, training, weight[training])
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
         raise ValueError(
-            f"X holds values as large as {np.abs(x).max():g}, whose standard deviation is not finite; divide its "
-            "features by their largest values"
+            f"X holds values as large as {np.abs(values_of(x)).max():g}, whose standard deviation is not finite; "
+            "divide its features by their largest values"
         )
     return Setup(seed, torch.as_tensor(held_out), scaler)
 
@@ -151,7 +152,7 @@ def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
 def _put_on_device(
     model: MethodBase, x: Array, rows: Array, candidates: Array, weight: Array, on_disk: bool
 ) -> Data:
-    """Put rows on the device, once; x stays where it is when it lies on disk or is too large."""
+    """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
     stays = on_disk or is_too_large(x, device)
     return Data(
