@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
@@ -55,6 +56,7 @@ __all__ = [
     "RC",
     "SCORERS",
     "VALEN",
+    "Annotations",
     "CandidateKFold",
     "Competition",
     "EMClassifier",
@@ -66,6 +68,7 @@ __all__ = [
     "Votes",
     "WeightedSets",
     "compare",
+    "convert",
     "disambiguate",
     "encode",
     "fit_together",
@@ -75,11 +78,14 @@ __all__ = [
     "load_images",
     "load_model",
     "make_pipeline",
+    "read_annotations",
     "resolve",
     "vote_counts",
+    "write_annotations",
 ]
 
 _HOME = {  # all others are at home in oneof.methods
+    "Annotations": "oneof.data.exchange",
     "CandidateKFold": "oneof.labels",
     "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
@@ -89,6 +95,7 @@ _HOME = {  # all others are at home in oneof.methods
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
     "compare": "oneof.comparison",
+    "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
@@ -97,8 +104,10 @@ _HOME = {  # all others are at home in oneof.methods
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
     "make_pipeline": "oneof.pipeline",
+    "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
+    "write_annotations": "oneof.data.exchange",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
