@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.em import EMClassifier
+    from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
@@ -69,6 +70,7 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "outside_rate",
     "resolve",
     "vote_counts",
 ]
@@ -88,6 +90,7 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "outside_rate": "oneof.estimator.outside",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
 }

@@ -45,6 +45,7 @@ class PiCO(PRODEN):
 
     needs_views: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False  # w follows the nearest prototype, whose nearness is no probability
+    takes_outside: ClassVar[bool] = False
 
     contrastive_weight: float = number(0.5, ">= 0", doc="Weight of the contrastive loss.")
     temperature: float = number(0.07, "> 0", doc="Temperature tau of the contrastive loss.")

@@ -27,6 +27,7 @@ class PRODEN(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
 
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""

@@ -120,7 +120,7 @@ class VALEN(PRODEN):
         classifier = torch.stack([F.soft_cross_entropy(each, drawn) for each in u]).sum(0)
         # Through logarithms, so that candidates whose sample underflows to zero are not lost for ever.
         # Restricted to S without the weights of S, which d has from its distribution.
-        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), F.members(S))
+        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), F.possible(S))
         batch.put(self.d_, self.correct * d_on_S + (1 - self.correct) * own)
         batch.put(self.w_, F.posterior(u[0], S))
         return (
