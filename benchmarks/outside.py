@@ -1,7 +1,7 @@
 """Rows whose true label is missing: accuracy with and without ``outside=``, and the estimated rate.
 
-``python benchmarks/outside.py`` takes the demo's digits, whose labels are hidden among look-alikes, swaps the truth of
-0, 5, 10 and 20 % of the training rows for another label, and writes a line for each trial to
+``python benchmarks/outside.py`` takes the demo's digits, whose labels are hidden among look-alikes, swaps the
+truth of 0, 5, 10 and 20 % of the training rows for another label, and writes a line for each trial to
 benchmarks/results/outside.jsonl; trials that are there are not repeated. ``--page`` writes the tables of
 docs/outside.md again. Seeds 100 and above served to choose (validation rows); those below 100 judge (test rows).
 """

@@ -76,6 +76,7 @@ def test_weights_of_candidates_are_kept_and_full_sets_have_no_outside():
     have = F.outside_weights(pi, torch.float64)
     assert have.tolist() == [[0.5, 1.0, -0.75, -0.75], [0.2, 0.3, 0.4, 1.0]]
     assert (F.scale_outside(have, torch.zeros(1, 1)) > 0).tolist() == (pi > 0).tolist()
+    assert F.uniform(have, torch.float64)[0].tolist() == pytest.approx([1 / 3, 2 / 3, 0, 0])
     assert F.possible(F.scale_outside(have, torch.zeros(1, 1))).tolist() == (pi > 0).tolist()
 
 

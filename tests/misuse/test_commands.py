@@ -68,6 +68,7 @@ def files(tmp_path_factory):
     (folder / "text.npz").write_text("no archive")
     (folder / "bad.toml").write_text("title = \n")
     (folder / "empty.toml").write_text("")
+    (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
     (folder / "folder").mkdir()
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
@@ -267,6 +268,11 @@ COMMANDS = [
     refused("run an empty plan", "run empty.toml", "'empty.toml'"),
     refused("run on an unknown engine", "run empty.toml --engine cloud", "'cloud'", "'ray'"),
     refused("run on an unknown device", "run empty.toml --device tpu", "'tpu'"),
+    refused("sets of no plan", "sets no.toml", "'no.toml'", "check the path"),
+    refused(
+        "sets of a plan that draws none", "sets real.toml", "'real.toml'", "draws no candidate sets", "process"
+    ),
+    refused("sets on an unknown device", "sets real.toml --device tpu", "'tpu'"),
     refused("run with workers in words", "run empty.toml --workers many", "--workers", "integer"),
     refused("status of a plan that is missing", "status no.toml", "'no.toml'"),
     refused("status of a table", "status pets.csv", "not valid TOML"),

@@ -21,6 +21,7 @@ from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
+from oneof.methods.pop import POP
 from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
@@ -34,6 +35,7 @@ __all__ = [
     "LWS",
     "METHODS",
     "PLCR",
+    "POP",
     "PRODEN",
     "RC",
     "VALEN",
@@ -55,6 +57,7 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "rc": RC,
     "cc": CC,
     "proden": PRODEN,
+    "pop": POP,
     "membership": Membership,
     "competition": Competition,
 }

@@ -105,7 +105,8 @@ class PiCO(PRODEN):
             w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
             contrastive = F.label_contrast(q, k, self.queue_, pseudo, self.queue_labels_, self.temperature)
-        yield F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+        losses = F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+        yield self.with_mixed(losses, batch, w)
         self._enqueue(k, pseudo)
 
     def _phi(self, batch: Batch) -> float | Tensor:

@@ -43,4 +43,4 @@ class PLCR(PRODEN):
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
         weight = self.weight * batch.ramp(self.ramp)
         loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
-        return loss
+        return self.with_mixed(loss, batch, w)
