@@ -1,6 +1,7 @@
 """How many rows lack their true label: estimated from the sets of rows that a model has not seen."""
 
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from torch.nn.functional import logsigmoid
 
 from oneof import functional as F
 from oneof.estimator.features import as_numpy
+from oneof.estimator.method_base import MethodBase
+from oneof.io.words import shown
 from oneof.labels import WeightedSets, check_same_rows, encode_weights
 from oneof.train.parallel.grouping import train_together
 from oneof.train.runtime import threads
@@ -36,7 +39,7 @@ def outside_rate(
     X: Any,
     y: Any,
     folds: int = FOLDS,
-    random_state: int = 0,
+    random_state: int | None = 0,
     separator: str | None = None,
 ) -> float:
     """Estimate the share of rows whose true label is not among their candidates; no true labels are needed.
@@ -55,7 +58,7 @@ def outside_rate(
         As for `fit`.
     folds : int, default=3
         Into how many parts the rows are split.
-    random_state : int, default=0
+    random_state : int or None, default=0
         Of the split.
 
     Examples
@@ -67,9 +70,12 @@ def outside_rate(
     >>> outside_rate(CC(network="linear", epochs=20, random_state=0), X, np.eye(3)[y]) < 0.01
     True
     """
+    if not isinstance(model, MethodBase):
+        raise TypeError(
+            f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.Competition()"
+        )
     sets, _ = encode_weights(y, separator=separator)
-    X = as_numpy(X)
-    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, len(sets))
+    X = rows_to_split(X, sets, folds, random_state)
     return fitted_rate(out_of_fold(plain(model), X, sets, folds, random_state), sets)
 
 
@@ -88,6 +94,21 @@ def plain(model: "PartialLabelClassifier") -> "PartialLabelClassifier":
     alone = {"outside": 0.0, "checkpoint": None, "verbose": 0, "validation_fraction": 0.0, "patience": None}
     copy: PartialLabelClassifier = clone(model).set_params(**alone)
     return copy
+
+
+def rows_to_split(X: Any, sets: NDArray[Any], folds: Any, random_state: Any) -> Any:
+    """Return X as an array or a frame; refuse what cannot be split so."""
+    X, rows, seed = as_numpy(X), len(sets), random_state
+    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= rows // 2:
+        raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
+    if seed is not None and (
+        isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32
+    ):
+        raise ValueError(
+            f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
+        )
+    return X
 
 
 def out_of_fold(

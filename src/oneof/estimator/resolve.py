@@ -1,6 +1,5 @@
 """The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.features import as_numpy
-from oneof.estimator.outside import fitted_rate, out_of_fold, with_outside
+from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
 from oneof.io.words import shown
-from oneof.labels import Disambiguation, check_same_rows, decide, encode_weights
+from oneof.labels import Disambiguation, decide, encode_weights
 
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 
@@ -53,16 +51,8 @@ def resolve(
     if not isinstance(model, PartialLabelClassifier):
         raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     weights, names = encode_weights(y, separator=separator)
-    X, rows = as_numpy(X), len(weights)
-    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= rows // 2:
-        raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
-    seed = random_state
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**32):
-        raise ValueError(
-            f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
-        )
-    log_p = out_of_fold(model, X, weights, folds, seed)
+    X = rows_to_split(X, weights, folds, random_state)
+    log_p = out_of_fold(model, X, weights, folds, random_state)
     rate = fitted_rate(log_p, weights) if model.outside == "auto" else float(model.outside)
     return decide(calibrated_posterior(log_p, with_outside(weights, rate) if rate else weights), names, weights)
 

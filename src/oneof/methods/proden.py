@@ -18,8 +18,8 @@ class PRODEN(PartialLabelClassifier):
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, as it was at the previous visit of the example
     (before that step's update); at first w = 1/|S|. With weights pi of the candidates ``w_j ~ pi_j softmax(u)_j``,
-    and at first ``w_j ~ pi_j``. With ``mixup`` the network is also shown mixtures ``t x + (1 - t) x'`` of two rows,
-    and taught the mixture of their weights.
+    and at first ``w_j ~ pi_j``. With ``mixup`` the network is also shown mixtures ``t x + (1 - t) x'`` of two
+    rows, and taught the mixture of their weights.
 
     Attributes
     ----------
