@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
+    from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
@@ -78,6 +79,7 @@ __all__ = [
     "load_images",
     "load_model",
     "make_pipeline",
+    "outside_rate",
     "read_annotations",
     "resolve",
     "vote_counts",
@@ -104,6 +106,7 @@ _HOME = {  # all others are at home in oneof.methods
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
     "make_pipeline": "oneof.pipeline",
+    "outside_rate": "oneof.estimator.outside",
     "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",

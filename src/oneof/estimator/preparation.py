@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_takes, check_views, check_warm_up, check_weights
+from oneof import functional as F
+from oneof.estimator.checks import (
+    check_outside,
+    check_pixels,
+    check_takes,
+    check_views,
+    check_warm_up,
+    check_weights,
+)
 from oneof.estimator.class_weights import class_weighted
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
@@ -42,6 +50,7 @@ def prepare_trial(
     check(model)
     check_warm_up(model)
     check_views(model)
+    check_outside(model)
     earlier = earlier_fit(model)
     x, candidates = _training_rows(model, X, y, separator, classes, earlier)
     weight = _row_weights(model, sample_weight, x, candidates)
@@ -176,9 +185,10 @@ def _put_on_device(
     """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
     stays = on_disk or is_too_large(x, device)
+    sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
-        torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype),
+        sets if model.outside == 0 else F.outside_weights(sets, dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
     )
