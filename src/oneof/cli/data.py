@@ -192,12 +192,14 @@ def inspect(
 
 def _outside_line(data: "Table", apart: list[str], labels: Any) -> str:
     """Estimate how many rows lack their true label."""
+    from oneof.cli.encoding import encode_table
     from oneof.cli.model_tables import features
     from oneof.estimator.outside import LEAST_RATE, outside_rate
     from oneof.methods import METHODS
 
     settings: dict[str, Any] = {"random_state": 0}
-    rate = outside_rate(METHODS["competition"](**settings), features(data, apart), labels)
+    rows = encode_table(features(data, apart), {}, labels).rows
+    rate = outside_rate(METHODS["competition"](**settings), rows, labels)
     if rate < LEAST_RATE:
         return fold("Hardly any row lacks its true label (estimated: below 1 %).")
     return fold(
