@@ -20,6 +20,7 @@ RELEASED = {"objective": "released"}
 # Where a field of IDGP, or of all methods, matters: what must be set beside it.
 BESIDE = {
     "r": {"m": 0.5},
+    "increase": {"theta": 0.05, "epochs": 40}, "theta_end": {"theta": 0.05, "epochs": 40},
     "patience": {"validation_fraction": 0.3, "epochs": 30},
     "temperature_f": RELEASED, "temperature_g": RELEASED,
     "weight_f": RELEASED, "weight_fg": RELEASED, "weight_g": RELEASED, "weight_gf": RELEASED,

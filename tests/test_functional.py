@@ -349,4 +349,4 @@ def test_every_formula_of_the_package_is_exported():
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
     }
     shared = set(vars(F.common)) & formulas
-    assert sorted(formulas - shared | {"indicator", "members", "posterior_and_entropy"}) == F.__all__
+    assert sorted(formulas - shared | {"indicator", "members", "possible", "posterior_and_entropy"}) == F.__all__

@@ -144,6 +144,43 @@ def test_proden(weigh):
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
 
 
+@some_priors
+def test_pop(weigh):
+    theta, end, increase, warm_up, period, epochs = 0.3, 0.35, 0.2, 2, 2, 16
+    model = fit(oneof.POP, weigh, epochs=epochs, warm_up=warm_up, period=period, theta=theta, theta_end=end,
+                increase=increase)  # fmt: skip
+    X, S, weight = problem()
+    P = prior(S, weigh)
+    rows, f, left = standardise(X, weight), Layer(K), P.astype(float).copy()
+    w = [[P[i][j] / P[i].sum() for j in range(K)] for i in range(N)]
+    record, thresholds, leavers = [None] * period, [], 0
+    for epoch in range(epochs):
+        u = [f(row) for row in rows]
+        losses = [-sum(w[i][j] * torch.log(softmax(u[i])[j]) for j in range(K)) for i in range(N)]
+        w = [[value.item() for value in softmax_on(constant(u[i]), left[i])] for i in range(N)]
+        descend(losses, weight, f)
+        record[epoch % period] = w
+        if epoch >= warm_up and epoch % period == 0:
+            gone = 0
+            for i in range(N):
+                mean = [sum(snapshot[i][j] for snapshot in record) / period for j in range(K)]
+                for j in range(K):
+                    if mean[j] / max(mean) < theta:
+                        gone += left[i][j] > 0
+                        left[i][j] = mean[j] = 0
+                w[i] = [value / sum(mean) for value in mean]
+            if theta < end and gone < 1e-4 * N * K:
+                theta = min(theta * (1 + increase), end)
+            thresholds.append(theta)
+            leavers += gone
+    assert leavers > 2
+    assert 0.3 < thresholds[-1] == thresholds[-2]  # it has grown, and then stopped
+    check_layer(model.network_, f)
+    check_table(model.w_, w)
+    check_table(model.kept_.double(), left.tolist())
+    assert model.theta_.item() == pytest.approx(theta, abs=1e-12)
+
+
 IDGP = {
     "a": 0.7, "b": 1.3, "gamma": 1.7, "m": 0.6, "d": 0.3, "eps": 0.05, "warm_up": 1, "r": 2, "q": 1,
     "prior_weight": 0.8, "distractor_prior_weight": 0.4, "likelihood_weight": 0.9, "lr_g": RATE_G,

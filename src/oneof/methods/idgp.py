@@ -60,6 +60,7 @@ class IDGP(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
 
     objective: str = choice(
         "map",
@@ -140,6 +141,10 @@ class IDGP(PartialLabelClassifier):
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
+            if self.outside != 0:
+                raise ValueError(
+                    "objective='released' has no place for outside; use objective='map', or outside=0"
+                )
             if data.candidates.dtype != torch.bool:
                 raise ValueError(
                     "objective='released' has no place for weights of candidates; use objective='map', or pass "
@@ -209,7 +214,7 @@ class IDGP(PartialLabelClassifier):
         u, v = self._outputs(batch)
         u = u / self.gamma
         w = batch.take(self.w_)
-        distractor = F.indicator(batch.candidates, w.dtype) - w  # (..., B, K)
+        distractor = F.indicator(batch.candidates, w.dtype) * (1 - w)  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
         s = self.distractor_logits(v, batch.candidates)
         return F.prior_nll(u, s, w, distractor, 1 - distractor).mean(0)
