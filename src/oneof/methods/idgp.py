@@ -158,9 +158,7 @@ class IDGP(PartialLabelClassifier):
             self.likelihood_weight_ = torch.full_like(self.p_, WEIGHTS[0])  # until it is chosen
         self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - min(b, 1)) at epoch r
         self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): the same of alpha and beta at epoch q
-        self.u_taken_ = torch.zeros_like(
-            data.candidates[..., :1], dtype=torch.bool
-        )  # (N, 1): whether the snapshot is made
+        self.u_taken_ = torch.zeros_like(self.w_[..., :1], dtype=torch.bool)  # (N, 1): whether it is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
         self._all_taken = False, False
 
@@ -169,10 +167,8 @@ class IDGP(PartialLabelClassifier):
         if epoch == 0 and self.objective in ("map", "uniform"):
             self._warn_of_the_prior()
         if epoch == 0 and self.distractors == "rows" and self.objective != "map":
-            warnings.warn(
-                f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'",
-                stacklevel=2,
-            )
+            text = f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'"
+            warnings.warn(text, stacklevel=2)
         if self.objective != "released":
             of_f, of_g = self._snapshots()
             self._all_taken = of_f.is_complete(), of_g.is_complete()
@@ -240,7 +236,7 @@ class IDGP(PartialLabelClassifier):
         if not self._knows_rows:
             return F.map_nll(l, s, candidates, self._weight(), *prior).mean(0)
         o = F.indicator(candidates, s.dtype)
-        wrong = o - F.posterior(l.detach(), candidates)
+        wrong = (o - F.posterior(l.detach(), candidates)).clamp_(min=0)  # not below: f may believe in labels off S
         of_f = F.map_nll(l, self._constant(s), candidates, self._weight(), *prior)
         return (of_f + F.bernoulli_nll(s, wrong, 1 - o)).mean(0)
 
@@ -250,8 +246,8 @@ class IDGP(PartialLabelClassifier):
 
     def _weight(self) -> float | Tensor:
         """The weight of the likelihood: a number, or (..., 1, 1) where it was chosen."""
-        chosen = self.likelihood_weight is None
-        return self.likelihood_weight_[..., None, None] if chosen else self.likelihood_weight  # type: ignore[return-value]
+        given = self.likelihood_weight
+        return self.likelihood_weight_[..., None, None] if given is None else given
 
     def _outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Outputs u (views, ..., B, K) of f and v (views, ..., B, 2K) of g."""

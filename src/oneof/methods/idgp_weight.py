@@ -76,5 +76,6 @@ def _cost(trial: Trial, judges: Data) -> float:
         return float("inf")
     trial.restore_best()
     scores = evaluate(trial.method, trial.method.class_scores, ((rows,) for rows in judges.blocks(ROWS_AT_ONCE)))
-    costs = F.candidate_nll(scores, judges.candidates)
+    sets = judges.candidates
+    costs = F.candidate_nll(scores, sets if sets.dtype == torch.bool else sets.clamp(min=0))  # see outside_weights
     return float((costs * judges.weight).sum())
