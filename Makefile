@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage faults fuzz lint format clean
+.PHONY: help setup demo test coverage faults fuzz interop lint format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -34,6 +34,14 @@ faults: $(READY)  ## kill processes, fill disks, move clocks; prints what surviv
 fuzz: $(READY)  ## give every reader 10,000 damaged inputs; prints what became of them (15 minutes)
 	PYTHONPATH=tests:benchmarks $(BIN)/python -m fuzz --keep --out benchmarks/results/reliability.json
 
+interop: $(READY) .venv-interop/ready  ## send labels through crowd-kit, cleanlab, Label Studio, Argilla and datasets
+	PYTHONPATH=src $(BIN)/python tests/interop --python .venv-interop/bin/python $(KEEP)
+
+.venv-interop/ready: tests/interop/requirements.txt
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet --requirement tests/interop/requirements.txt
+	@touch .venv-interop/ready
+
 lint: $(READY)  ## check format, style, types and which room imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -45,4 +53,4 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the commands above made
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist demo.html
+	rm -rf .venv .venv-interop .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist demo.html

@@ -122,13 +122,19 @@ def test_every_field_of_annotator_and_split_is_in_the_baseline():
 def test_no_value_of_the_baseline_changes():
     content = FILE.read_text(encoding="utf-8")
     canonical = json.dumps(json.loads(content), sort_keys=True)
-    assert sha256(canonical.encode()).hexdigest()[:16] == "8e82f4fc9d7854c8", (
+    assert sha256(canonical.encode()).hexdigest()[:16] == "5300303dc43b749e", (
         "the baseline is not what it was. A value that was in it must stay, because keys of ledgers depend on it. "
         "If a field was only added, put the new hash here."
     )
 
 
-WITHOUT_KEYS = ("idgp-defaults", "votes")  # ledgers of benchmarks that are no plans
+WITHOUT_KEYS = (
+    "idgp-defaults",
+    "idgp-likelihood",
+    "idgp-literal",
+    "outside",
+    "votes",
+)  # ledgers of benchmarks that are no plans
 
 
 @pytest.mark.parametrize("path", [path for path in LEDGERS if path.stem not in WITHOUT_KEYS], ids=lambda p: p.stem)
