@@ -41,6 +41,7 @@ class Problem:
     """How rows are made from a seed."""
 
     rows: Callable[[np.random.Generator], tuple[Array, Array, Array | None]]  # x, y, and sets if it has its own
+    inputs: int  # of a row
     train: int  # rows; the rest is for validation and test, half and half
     process: str | None = None  # None: the rows come with their own candidate sets
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -142,30 +143,30 @@ def _pool(train: int) -> int:
 
 
 PROBLEMS: dict[str, Problem] = {
-    "lost": Problem(partial(real, name="lost"), 674, seeds=6),
-    "msrcv2": Problem(partial(real, name="msrcv2"), 1054, seeds=4),
-    "birdsong": Problem(partial(real, name="birdsong"), 3000),
-    "lost, linear": Problem(partial(real, name="lost"), 674, network="linear", seeds=6),
-    "digits": Problem(digits, 1078, "instance", {"rate": 0.4}, seeds=4),
-    "few rows": Problem(partial(mixture, n=_pool(400), features=20, classes=4, clusters=3, spread=3.0), 400,
+    "lost": Problem(partial(real, name="lost"), 108, 674, seeds=6),
+    "msrcv2": Problem(partial(real, name="msrcv2"), 48, 1054, seeds=4),
+    "birdsong": Problem(partial(real, name="birdsong"), 38, 3000),
+    "lost, linear": Problem(partial(real, name="lost"), 108, 674, network="linear", seeds=6),
+    "digits": Problem(digits, 64, 1078, "instance", {"rate": 0.4}, seeds=4),
+    "few rows": Problem(partial(mixture, n=_pool(400), features=20, classes=4, clusters=3, spread=3.0), 20, 400,
                         "uniform", {"rate": 0.4}, seeds=4),
-    "pairs": Problem(partial(teacher, n=_pool(2000), features=50, classes=5, hidden=20, noise=0.1), 2000,
+    "pairs": Problem(partial(teacher, n=_pool(2000), features=50, classes=5, hidden=20, noise=0.1), 50, 2000,
                      "pair", {"rate": 0.7}),
-    "classes": Problem(partial(mixture, n=_pool(2000), features=30, classes=10, clusters=2, spread=3.5), 2000,
+    "classes": Problem(partial(mixture, n=_pool(2000), features=30, classes=10, clusters=2, spread=3.5), 30, 2000,
                        "class", {"matrix": "04"}),
-    "any set": Problem(partial(teacher, n=_pool(4000), features=100, classes=10, hidden=30, noise=0.1), 4000,
+    "any set": Problem(partial(teacher, n=_pool(4000), features=100, classes=10, hidden=30, noise=0.1), 100, 4000,
                        "uniform-sets"),
-    "groups": Problem(partial(mixture, n=_pool(3000), features=60, classes=30, clusters=1, spread=4.0), 3000,
+    "groups": Problem(partial(mixture, n=_pool(3000), features=60, classes=30, clusters=1, spread=4.0), 60, 3000,
                       "hierarchical", {"groups": list(np.arange(30) // 5), "rate": 0.5}),
-    "decomposition": Problem(partial(teacher, n=_pool(3000), features=40, classes=20, hidden=40, noise=0.05), 3000,
-                             "decomposition", {"mean_size": 4.0}),
-    "votes": Problem(voted, 2000),
-    "cifar-10h": Problem(people, 2000),
-    "fashion, mlp": Problem(partial(fashion, flat=True), 3000, "instance", {"rate": 0.3}, "mlp"),
-    "fashion, lenet": Problem(partial(fashion, flat=False), 2000, "instance", {"rate": 0.3}, "lenet",
+    "decomposition": Problem(partial(teacher, n=_pool(3000), features=40, classes=20, hidden=40, noise=0.05), 40,
+                             3000, "decomposition", {"mean_size": 4.0}),
+    "votes": Problem(voted, 40, 2000),
+    "cifar-10h": Problem(people, 200, 2000),
+    "fashion, mlp": Problem(partial(fashion, flat=True), 784, 3000, "instance", {"rate": 0.3}, "mlp"),
+    "fashion, lenet": Problem(partial(fashion, flat=False), 784, 2000, "instance", {"rate": 0.3}, "lenet",
                               "weak+strong+strong", needs_gpu=True),
     "90 classes, part": Problem(partial(teacher, n=_pool(4000), features=500, classes=90, hidden=100, noise=0.05),
-                                4000, "instance", {"rate": 0.02}, fast_on_gpu=True),
+                                500, 4000, "instance", {"rate": 0.02}, fast_on_gpu=True),
     "90 classes": Problem(partial(teacher, n=_pool(20000), features=500, classes=90, hidden=100, noise=0.05),
-                          20000, "instance", {"rate": 0.02}, needs_gpu=True),
+                          500, 20000, "instance", {"rate": 0.02}, needs_gpu=True),
 }  # fmt: skip

@@ -9,11 +9,12 @@ points. Validation rows choose, the best point of a search and the rule alike; t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from default_suite import LEDGER, NOW, SEARCHED, current, random_points, rules
+from default_suite import LEDGER, NOW, RATES, SEARCHED, current, random_points, rules
 from default_suite_problems import PROBLEMS
 from marks import END, between
 
@@ -44,35 +45,39 @@ class Suite:
     scores: Mapping[tuple[str, str, str], Mapping[Part, float]]
 
     @cached_property
+    def measured(self) -> list[Case]:
+        """The problems and methods whose defaults of before and of now are known."""
+        both = [(problem, name) for problem in PROBLEMS for name in NAMES]
+        return [case for case in both if (*case, BEFORE) in self.scores and self.now(case)]
+
+    @cached_property
     def points(self) -> dict[str, list[str]]:
-        """The random points of each problem that all its methods have: the same search for every one."""
-        methods = {
-            problem: [name for name in NAMES if (problem, name, BEFORE) in self.scores] for problem in PROBLEMS
-        }
+        """The random points of each problem that all these methods have: the same search for every one."""
         return {
             problem: [
                 point
                 for point in random_points(problem)
-                if all((problem, name, point) in self.scores for name in methods[problem])
+                if all((*case, point) in self.scores for case in self.measured if case[0] == problem)
             ]
-            for problem in PROBLEMS
-            if methods[problem]
+            for problem in dict(self.measured)
         }
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The problems and methods that were searched, with the defaults of before and of now."""
-        return [
-            (problem, name)
-            for problem, points in self.points.items()
-            for name in NAMES
-            if len(points) >= FEWEST and all((problem, name, rule) in self.scores for rule in (BEFORE, NOW))
-        ]
+        """Those of them that were searched."""
+        return [case for case in self.measured if len(self.points[case[0]]) >= FEWEST]
 
     @property
     def problems(self) -> list[str]:
         """The problems that have cases."""
         return [problem for problem in PROBLEMS if any(case[0] == problem for case in self.cases)]
+
+    def now(self, case: Case) -> str:
+        """Return the defaults of today, or the rule that is nearest where they were not measured; "" for none."""
+        if (*case, NOW) in self.scores:
+            return NOW
+        near = nearest_rule(case)
+        return near if (*case, near) in self.scores else ""
 
     @cached_property
     def found(self) -> dict[Case, str]:
@@ -113,6 +118,21 @@ def read_suite(path: Path = LEDGER) -> Suite:
     return Suite(scores)
 
 
+def nearest_rule(case: Case) -> str:
+    """Return the rule whose rate, decay and batch are nearest to what the defaults are on a problem."""
+    problem, model = PROBLEMS[case[0]], METHODS[case[1].lower()](network=PROBLEMS[case[0]].network)
+    model.input_shape_, model.n_features_in_, model.training_rows_ = None, problem.inputs, problem.train
+    distance = {
+        name: (
+            abs(log(rule["lr"] / model.lr_))
+            + abs(log(rule["weight_decay"] / model.weight_decay_))
+            + abs(log(rule["batch_size"] / model.batch_size_))
+        )
+        for name, rule in (rules(problem.train)["batch 100"] | rules(problem.train)["batch by n"]).items()
+    }
+    return min(distance, key=lambda name: distance[name])
+
+
 # --- choices ------------------------------------------------------------------------------------------------
 
 
@@ -144,6 +164,32 @@ def left_out(suite: Suite, one_for_all: bool) -> Callable[[Case], str]:
     return rule_of
 
 
+def less_for_many_inputs(rule: str, case: Case) -> str:
+    """Return the rule whose rate is nearest to that of a rule times 100 / inputs, where there are more."""
+    stack = rules(PROBLEMS[case[0]].train)["batch 100"]
+    wanted = stack[rule]["lr"] * min(1.0, 100 / PROBLEMS[case[0]].inputs)
+    rate = min(RATES, key=lambda each: abs(log(each / wanted)))
+    alike = {**stack[rule], "lr": rate}
+    return next(name for name, settings in stack.items() if settings == alike)
+
+
+def left_out_by_inputs(suite: Suite) -> Callable[[Case], str]:
+    """Return the choice among rules whose rates depend on the inputs, for each case by all other problems."""
+    measured = [rule for rule in rules(1)["batch 100"] if rule in suite.rules]
+    chosen: dict[str, str] = {}
+
+    def cost(rule: str, cases: Sequence[Case]) -> float:
+        return fmean(suite.regrets(lambda case: less_for_many_inputs(rule, case), "validation", cases))
+
+    def rule_of(case: Case) -> str:
+        if case[0] not in chosen:
+            others = [each for each in suite.cases if each[0] != case[0]]
+            chosen[case[0]] = min(measured, key=lambda rule: cost(rule, others))
+        return less_for_many_inputs(chosen[case[0]], case)
+
+    return rule_of
+
+
 # --- tables -------------------------------------------------------------------------------------------------
 
 
@@ -152,15 +198,23 @@ def tables(suite: Suite) -> str:
     one, per_method = common(suite), by_method(suite)
     choices: dict[str, Callable[[Case], str]] = {
         "before: lr 0.1 (VALEN 0.03), constant, batches of 100": lambda _: BEFORE,
-        "**now**": lambda _: NOW,
+        "**now**": suite.now,
         f"one rule for all methods: {one}": lambda _: one,
         "one rule for all methods, chosen by the other problems": left_out(suite, one_for_all=True),
+        "one rule with less for more than 100 inputs, chosen by the other problems": left_out_by_inputs(suite),
         "a rule for each method": lambda case: per_method[case[1]],
         "a rule for each method, chosen by the other problems": left_out(suite, one_for_all=False),
     }
+    near = sum(suite.now(case) != NOW for case in suite.cases)
+    searched = sorted({len(suite.points[problem]) for problem in suite.problems})
+    state = (
+        f"{len(suite.cases)} pairs of a method and a problem so far, each with {' or '.join(map(str, searched))} "
+        f"random points; for {near} of them *now* is the measured rule that is nearest to the defaults."
+    )
     head = ["defaults", "mean regret", "worst", "above 1 point", "above 3", "mean on validation rows"]
     return "\n\n".join(
         [
+            state,
             _table(head, [[name, *_summary(suite, rule, suite.cases)] for name, rule in choices.items()]),
             _by(suite, 1, NAMES, "method"),
             _by(suite, 0, suite.problems, "problem"),
@@ -179,8 +233,8 @@ def _by(suite: Suite, place: int, names: Sequence[str], title: str) -> str:
         if not cases:
             continue
         cells = [name]
-        for rule in (BEFORE, NOW):
-            regrets = {case: suite.regret(case, rule, "test") for case in cases}
+        for rule_of in (lambda _: BEFORE, suite.now):
+            regrets = dict(zip(cases, suite.regrets(rule_of, "test", cases), strict=True))
             worst = max(regrets, key=lambda case: regrets[case])
             cells += [f"{fmean(regrets.values()):.2f}", f"{regrets[worst]:.2f} ({worst[1 - place]})"]
         lines.append(cells)
@@ -205,25 +259,24 @@ _LEFT, _WIDTH, _ROW, _TOP, _LOW, _HIGH = 110, 560, 26, 40, -4.0, 20.0
 
 def figure(suite: Suite) -> Figure:
     """Draw the regret of every case as a dot: a line for each method, before above and now below."""
-    parts = []
+    parts, names = [], [name for name in NAMES if any(case[1] == name for case in suite.cases)]
     for tick in range(int(_LOW), int(_HIGH) + 1, 2):
         x = _place(tick)
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_TOP + _ROW * len(NAMES)}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{_TOP + _ROW * len(NAMES) + 16}" text-anchor="middle">{tick}</text>')
-    for number, name in enumerate(NAMES):
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_TOP + _ROW * len(names)}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{_TOP + _ROW * len(names) + 16}" text-anchor="middle">{tick}</text>')
+    for number, name in enumerate(names):
         middle = _TOP + _ROW * (number + 0.5)
         parts.append(f'<text x="{_LEFT - 8}" y="{middle + 4:.1f}" text-anchor="end">{safe(name)}</text>')
         cases = [case for case in suite.cases if case[1] == name]
-        for rule, hue, shift in ((BEFORE, GREY, -5), (NOW, HUES[0], 5)):
-            for case in cases:
-                regret = suite.regret(case, rule, "test")
+        for rule_of, hue, shift in ((lambda _: BEFORE, GREY, -5), (suite.now, HUES[0], 5)):
+            for regret in suite.regrets(rule_of, "test", cases):
                 dot = f'<circle class="dot" cx="{_place(regret):.1f}" cy="{middle + shift:.1f}" r="3.2"/>'
                 parts.append(f'<g class="{hue}">{dot}</g>')
     legend = ((GREY, "before", _LEFT), (HUES[0], "now", _LEFT + 70))
     parts += [f'<g class="{hue}"><text class="name" x="{x}" y="22">{word}</text></g>' for hue, word, x in legend]
     about = "Regret of every method on every problem, before and now"
-    panel = Panel(_LEFT + _WIDTH + 20, _TOP + _ROW * len(NAMES) + 24, "".join(parts), about)
-    title = f"Points behind a search of twelve settings, a dot for each problem; beyond {_HIGH:g} at the edge"
+    panel = Panel(_LEFT + _WIDTH + 20, _TOP + _ROW * len(names) + 24, "".join(parts), about)
+    title = f"Points behind a random search, a dot for each problem; beyond {_LOW:g} and {_HIGH:g} at the edges"
     return Figure("defaults", title, [panel])
 
 

@@ -19,7 +19,7 @@ VIEWS = "plain+jitter+jitter"
 RELEASED = {"objective": "released"}
 # Where a field of IDGP, or of all methods, matters: what must be set beside it.
 BESIDE = {
-    "r": {"m": 0.5}, "queue_size": {"lr": 0.1, "schedule": "constant"},
+    "r": {"m": 0.5}, "queue_size": {"lr": 0.1, "schedule": "constant", "weight_decay": 1e-3},
     "increase": {"theta": 0.05, "epochs": 40}, "theta_end": {"theta": 0.05, "epochs": 40},
     "patience": {"validation_fraction": 0.3, "epochs": 30},
     "temperature_f": RELEASED, "temperature_g": RELEASED,
