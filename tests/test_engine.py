@@ -232,7 +232,7 @@ def test_saves_are_at_most_every_thirty_seconds(digits, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lr": 0.01}, r"lr was 0\.\d+ and is 0\.01"),
+        ({"lr": 0.01}, r"lr was None and is 0\.01"),
         ({"epochs": 9}, "epochs was 4 and is 9"),
         ({"network": "linear"}, "network was 'mlp' and is 'linear'"),
         ({"random_state": 9}, "random_state was 0 and is 9"),

@@ -92,10 +92,14 @@ class MethodBase(CommonSettings, Learned):
     @property
     def batch_size_(self) -> int:
         """The number of rows in a step of the fit."""
+        return self.batch_of(self.training_rows_)
+
+    def batch_of(self, rows: int) -> int:
+        """Return the number of rows in a step of a fit on so many rows."""
         size = self.batch_size
         if size is None:
-            size = max(_FEWEST, min(_BATCH, self.training_rows_ // _STEPS)) if self._is_shallow() else _BATCH
-        return min(size, self.training_rows_)
+            size = max(_FEWEST, min(_BATCH, rows // _STEPS)) if self._is_shallow() else _BATCH
+        return min(size, rows)
 
     def _is_shallow(self) -> bool:
         return self.network in _SHALLOW and (self.network != "auto" or self.input_shape_ is None)

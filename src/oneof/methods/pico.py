@@ -67,7 +67,7 @@ class PiCO(PRODEN):
         for module in (self.key_network_, self.key_projection_):
             module.requires_grad_(False)
         # One batch must fit: what a batch enqueues it must not overwrite itself.
-        length = max(self.queue_size, self.batch_size_)
+        length = max(self.queue_size, self.batch_of(len(data)))
         like, axes = data.weight, data.candidates.shape[:-2]
         queue = torch.randn(*axes, length, self.embedding_size).to(like)
         self.queue_ = normalize(queue, dim=-1)  # (Q, E)

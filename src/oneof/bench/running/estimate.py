@@ -75,8 +75,8 @@ def _batch_size(spec: Mapping[str, Any], rows: int) -> int:
     """Return the rows in a step of a run, which may depend on the network and on the number of rows."""
     model: Any = run_class(spec)(**spec["settings"])
     shape = DATASETS[spec["dataset"]].shape
-    model.training_rows_, model.input_shape_ = rows, shape if len(shape) > 1 else None
-    size: int = model.batch_size_
+    model.input_shape_ = shape if len(shape) > 1 else None
+    size: int = model.batch_of(rows)
     return size
 
 
