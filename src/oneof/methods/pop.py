@@ -1,5 +1,7 @@
 """POP: progressive purification."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,8 @@ class POP(PRODEN):
     theta_ : tensor of shape (1, 1)
         The present theta.
     """
+
+    takes_outside: ClassVar[bool] = False  # what leaves a set is taken for wrong, for good
 
     warm_up: int = count(20, ">= 0", doc="First epoch after which labels may leave.")
     period: int = count(5, doc="Epochs from one purification to the next, over which w is averaged.")
