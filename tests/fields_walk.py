@@ -24,7 +24,7 @@ BESIDE = {
     "patience": {"validation_fraction": 0.3, "epochs": 30},
     "temperature_f": RELEASED, "temperature_g": RELEASED,
     "weight_f": RELEASED, "weight_fg": RELEASED, "weight_g": RELEASED, "weight_gf": RELEASED,
-    "weight_consistency": RELEASED | {"views": VIEWS},
+    "weight_consistency": RELEASED, "consistency": RELEASED,
 }  # fmt: skip
 # Values that no rule finds. All views of a table but these are the row itself.
 OTHERS = {"views": "jitter+jitter", "checkpoint": "other.checkpoint", "random_state": 1, "patience": 1}

@@ -203,6 +203,13 @@ def test_runs_that_are_alike_are_trained_together(tmp_path):
     assert sorted(map(len, together(runs, on_gpu=True))) == [6, 6, 6]
 
 
+@pytest.mark.parametrize("name", oneof.METHODS)
+def test_trials_of_every_method_on_a_table_are_one_stack(name, tmp_path):
+    (tmp_path / "plan.toml").write_text(f'title = "Made"\ndatasets = ["lost"]\ntrials = 3\n[methods.{name}]\n')
+    (stack,) = together(read_plan(tmp_path / "plan.toml").runs())
+    assert len(stack) == 3
+
+
 METHOD_NAMES = ["idgp", "plcr", "pico", "cc", "proden", "competition", "supervised"]
 IMAGES = """
 title = "Made"

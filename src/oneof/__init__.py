@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
     from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         PiCO,
         load_model,
     )
+    from oneof.pipeline import Pipeline, TableEncoder, make_pipeline
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -55,15 +57,19 @@ __all__ = [
     "RC",
     "SCORERS",
     "VALEN",
+    "Annotations",
     "CandidateKFold",
     "Competition",
     "EMClassifier",
     "Membership",
     "PartialLabels",
     "PiCO",
+    "Pipeline",
+    "TableEncoder",
     "Votes",
     "WeightedSets",
     "compare",
+    "convert",
     "disambiguate",
     "encode",
     "fit_together",
@@ -72,19 +78,26 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "make_pipeline",
     "outside_rate",
+    "read_annotations",
     "resolve",
     "vote_counts",
+    "write_annotations",
 ]
 
 _HOME = {  # all others are at home in oneof.methods
+    "Annotations": "oneof.data.exchange",
     "CandidateKFold": "oneof.labels",
     "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
+    "Pipeline": "oneof.pipeline",
+    "TableEncoder": "oneof.pipeline",
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
     "compare": "oneof.comparison",
+    "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
@@ -92,9 +105,12 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "make_pipeline": "oneof.pipeline",
     "outside_rate": "oneof.estimator.outside",
+    "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
+    "write_annotations": "oneof.data.exchange",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 

@@ -111,6 +111,8 @@ def em(**settings):
 
 FITTED, EM = model().fit(X, S), em().fit(X, S)
 IDGP, MEMBERSHIP = (model(method, warm_up=0).fit(X, S) for method in (oneof.IDGP, oneof.Membership))
+MIXED = pd.DataFrame({"a": [1, None, 2, 3], "b": list("xyxy"), "c": pd.date_range("2026", periods=4)})
+PIPE = oneof.make_pipeline(oneof.TableEncoder(), model()).fit(MIXED, S)
 GIVEN = {"X": X, "y": S}
 DATA = {"x": X, "candidates": S, "y": np.array([0, 1, 2, 0]), "classes": ["a", "b", "c"], "name": "made"}
 
@@ -121,6 +123,7 @@ def write_files():
     for name in ("a.png", "b.png"):
         Image.new("L", (4, 4)).save(name)
     FITTED.save("model")
+    LONG.to_csv("long.csv", index=False)
 
 
 LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
@@ -129,7 +132,7 @@ LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x"
 CALLS = {
     "fit": (
         lambda **given: model().fit(**given),
-        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": ()},
+        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": (), "classes": [0, 1, 2]},
     ),
     "predict": (FITTED.predict, {"X": X}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
@@ -139,10 +142,19 @@ CALLS = {
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
     "save": (FITTED.save, {"path": "model"}),
-    "EMClassifier.fit": (lambda **given: em().fit(**given), GIVEN | {"sample_weight": None, "separator": None}),
+    "EMClassifier.fit": (
+        lambda **given: em().fit(**given),
+        GIVEN | {"sample_weight": None, "separator": None, "classes": None},
+    ),
     "EMClassifier.predict_proba": (EM.predict_proba, {"X": X}),
     "EMClassifier.score": (EM.score, GIVEN | {"sample_weight": np.ones(4)}),
     "EMClassifier.disambiguate": (EM.disambiguate, GIVEN),
+    "TableEncoder.fit": (lambda **given: oneof.TableEncoder(**given).fit(X), {"kinds": {}}),
+    "TableEncoder.fit_transform": (lambda **given: oneof.TableEncoder().fit_transform(**given), {"X": X}),
+    "TableEncoder.transform": (oneof.TableEncoder().fit(MIXED).transform, {"X": MIXED}),
+    "make_pipeline": (lambda **given: oneof.make_pipeline(oneof.TableEncoder(), model()).fit(**given), GIVEN),
+    "Pipeline.disambiguate": (PIPE.disambiguate, {"X": MIXED, "y": S}),
+    "Pipeline.save": (PIPE.save, {"path": "model"}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
     "disambiguate probabilities": (
@@ -163,6 +175,33 @@ CALLS = {
         {"votes": LONG, "long": ("task", "worker", "label"), "tasks": [1, 2], "aggregate": None},
     ),
     "vote_counts": (oneof.vote_counts, {"counts": [[1, 2], [0, 3]], "classes": ["a", "b"], "min_votes": 1}),
+    "convert": (
+        oneof.convert,
+        {"source": "long.csv", "target": "made.npz", "from_format": "crowd-kit", "to_format": "cleanlab"}
+        | {
+            "tasks": None,
+            "labelled": False,
+            "field": "label",
+            "about": "text",
+            "long": ("task", "worker", "label"),
+        },
+    ),
+    "read_annotations": (
+        oneof.read_annotations,
+        {"path": "table.csv", "format": "table", "candidates": "candidates", "separator": "|", "id": "file"},
+    ),
+    "read_annotations votes": (
+        lambda votes: oneof.read_annotations("long.csv", "table", votes=votes),
+        {"votes": ["task", "worker"]},
+    ),
+    "write_annotations": (
+        lambda **given: oneof.write_annotations(**given),
+        {"annotations": None, "path": "made.csv", "format": "table"},
+    ),
+    "Annotations.suggest": (
+        lambda **given: oneof.read_annotations("table.csv").suggest(**given),
+        {"labels": ["a", "b"], "scores": [0.5, 1]},
+    ),
     "WeightedSets": (oneof.WeightedSets, {"weights": [[1, 0.5], [0, 3]], "classes": ["a", "b"]}),
     "WeightedSets rows": (oneof.WeightedSets([[1, 0.5], [0, 3]]).__getitem__, {"rows": [0]}),
     "PartialLabels": (oneof.PartialLabels, DATA),

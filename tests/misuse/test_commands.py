@@ -69,6 +69,11 @@ def files(tmp_path_factory):
     (folder / "bad.toml").write_text("title = \n")
     (folder / "empty.toml").write_text("")
     (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
+    (folder / "votes.csv").write_text("task,worker,label\n1,anna,cat\n1,ben,dog\n2,anna,dog\n2,ben,dog\n")
+    (folder / "codes.csv").write_text("anna,ben\n0,1\n2,\n")
+    (folder / "sizes.csv").write_text("anna,ben\n0.5,1\n2,\n")
+    (folder / "min.json").write_text('[{"text": "moos", "id": 1, "animal": "cow", "annotator": 1}]')
+    (folder / "cut.json").write_text('[{"data": ')
     (folder / "folder").mkdir()
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
@@ -108,10 +113,20 @@ COMMANDS = [
         "fit with a misspelt column", f"{FIT} --candidates candidate --out new".replace("|", ";"), "'candidates'?"
     ),
     refused(
-        "fit without dropping words", f"fit pets.csv --separator | {TINY} --out new", "'truth', 'id'", "--drop"
+        "fit without dropping the truth",
+        f"fit pets.csv --separator | {TINY} --out new",
+        "'truth' holds labels",
+        "--drop truth",
+        notes=("'id' is doubtful", "as identifiers have"),
     ),
-    refused("fit a column of words", f"{FIT} --out new".replace("pets", "words"), "'weight'", "'heavy'"),
-    refused("fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "NaN", "row 0"),
+    works(
+        "fit a column of one word",
+        f"{FIT} --out new".replace("pets", "words"),
+        "column weight: left out: every row has 'heavy'",
+    ),
+    works(
+        "fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "column weight: number, 1 gap filled"
+    ),
     refused("fit a table with an empty set", f"{FIT} --out new".replace("pets", "unset"), "row 0"),
     refused("fit a single row", f"{FIT} --out new".replace("pets", "one"), "1"),
     refused(
@@ -185,7 +200,7 @@ COMMANDS = [
     refused("predict a table without a feature", "predict model narrow.csv --out new.csv", "'weight'", "add them"),
     refused("predict a column of words", "predict model words.csv --out new.csv", "'weight'", "'heavy'"),
     refused("predict a table with a gap", "predict model gap.csv --out new.csv", "NaN", "row 0"),
-    refused("predict to an unknown format", "predict model pets.csv --out new.xlsx", "'new.xlsx'", ".parquet"),
+    refused("predict to an unknown format", "predict model pets.csv --out new.xls", "'new.xls'", ".parquet"),
     refused("predict to a missing folder", "predict model pets.csv --out no/new.csv", "'no'", "create it first"),
     refused("predict to the table itself", "predict model pets.csv --out pets.csv", "overwritten"),
     refused("predict with an id that is not there", "predict model pets.csv --id ids --out new.csv", "'id'"),
@@ -224,6 +239,39 @@ COMMANDS = [
         "disambiguate model pets.csv --candidates truth --id id --out new.csv",
         "30 rows written",
     ),
+    # --- convert
+    refused("convert without OUT", "convert pets.csv", "OUT", "convert --help"),
+    refused("convert a file that is missing", "convert no.json new.csv", "'no.json'", "check the path"),
+    refused("convert a file of no format", "convert text.txt new.csv", "cannot be told", "--from"),
+    refused(
+        "convert to a file of several formats", "convert pets.csv new.json", "label-studio or argilla", "--to"
+    ),
+    refused("convert to a file of no format", "convert pets.csv new.doc", "'new.doc'", "--to"),
+    refused("convert from a misspelt format", "convert pets.csv new.csv --from crowdkit", "'crowd-kit'"),
+    refused("convert to the wrong extension", "convert pets.csv new.csv --to argilla", ".json", "rename"),
+    refused("convert into itself", "convert pets.csv pets.csv", "is an input"),
+    refused("convert to a missing folder", "convert pets.csv no/new.csv", "create it first"),
+    refused("convert sets to votes", "convert pets.csv new.csv --to crowd-kit", "nobody knows who", "give votes"),
+    refused("convert votes of strangers to Argilla", "convert votes.csv new.json --to argilla", "'anna'", "UUIDs"),
+    refused("convert with a misspelt column", "convert pets.csv new.csv --candidates candidate", "'candidates'?"),
+    refused("convert with a misspelt id", "convert pets.csv new.csv --id ids", "'id'"),
+    refused("convert with an id that is not unique", "convert pets.csv new.csv --id truth", "'cat' twice"),
+    refused("convert with a vote column too few", "convert pets.csv new.csv --votes truth", "different names"),
+    refused("convert with two long columns", "convert votes.csv new.csv --long task,worker", "--long"),
+    refused("convert a table with a split", "convert pets.csv new.csv --split train", "split", "read as table"),
+    refused("convert Label Studio's short form", "convert min.json new.csv --from label-studio", "JSON-MIN"),
+    refused("convert JSON of no tool", "convert min.json new.csv", "cannot be told"),
+    refused("convert JSON that is cut off", "convert cut.json new.csv", "is no JSON"),
+    refused(
+        "convert a plain table as a dataset", "convert pets.csv new.csv --from hugging-face", "cannot be read"
+    ),
+    refused("convert a folder that is no dataset", "convert folder new.csv", "save_to_disk"),
+    refused("convert words as a matrix", "convert pets.csv new.csv --from cleanlab", "holds text"),
+    refused("convert a matrix of measurements", "convert sizes.csv new.csv --from cleanlab", "from 0"),
+    refused("convert a matrix with too few names", "convert codes.csv new.csv --from cleanlab --classes a,b", "2"),
+    refused("convert predictions for other tasks", "convert pets.csv new.csv --id id --tasks votes.csv", "'pet0'"),
+    works("convert sets", "convert pets.csv new.json --to label-studio --id id", "30 tasks, 3 classes"),
+    works("convert votes", "convert votes.csv new.npz --to cleanlab", "4 votes of 2 annotators"),
     # --- methods, data sets, corrupt
     refused("a method that nobody knows", "methods idpg", "'idpg'", "idgp"),
     refused("two methods", "methods idgp cc", "cc"),

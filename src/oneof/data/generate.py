@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from oneof.data import annotator as annotators
 from oneof.data import corrupt
 from oneof.data.annotator import Annotator
-from oneof.data.cache import cache_folder
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
+from oneof.io.files import cache_folder
 from oneof.io.words import shown
 from oneof.methods import load_model
 from oneof.train.checkpoint import fingerprint

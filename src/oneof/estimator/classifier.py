@@ -23,7 +23,7 @@ from oneof.io.arguments import target_path
 from oneof.labels import Disambiguation, decide, warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
-from oneof.train.rows import Array
+from oneof.train.rows import Array, rows_at_once
 from oneof.train.runtime import float_type, resolve_device, threads
 from oneof.train.trainer import train
 from oneof.train.trial import EpochCallback, MetricCallback, Trial
@@ -70,13 +70,15 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         y_val: Any = None,
         separator: str | None = None,
         callbacks: Sequence[EpochCallback] = (),
+        classes: Any = None,
     ) -> Self:
         """Learn from candidate sets.
 
         Parameters
         ----------
         X : array, tensor or frame of shape (n, features); images (n, height, width[, channels])
-            Rows. Tables are standardised inside by the statistics of the training rows.
+            Rows. Tables are standardised inside by the statistics of the training rows. Sparse ones are scaled and
+            not centred, and the rows of a batch alone become dense.
         y : candidate sets
             A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes. Or
             sets whose candidates have weights: votes (:func:`oneof.from_votes`) and `oneof.WeightedSets`.
@@ -90,9 +92,17 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Each is given an `oneof.callbacks.EpochReport` (epoch, loss, scores) after every epoch; one that
             returns True ends the training. `oneof.callbacks` has some for TensorBoard, MLflow, Weights & Biases
             and Optuna.
+        classes : sequence of K strings or integers, optional
+            The names of the columns of a matrix ``y``, or all classes where the rows do not name them all.
         """
-        given = self.prepare(X, y, sample_weight, X_val, y_val, separator=separator, callbacks=callbacks)
+        told = {"separator": separator, "callbacks": callbacks, "classes": classes}
+        given = self.prepare(X, y, sample_weight, X_val, y_val, **told)
         return self.finish(train(given))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_") and bool(self.learned_attributes())
@@ -161,6 +171,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         on_epoch: Callable[[int], None] | None = None,
         pause: Callable[[], bool] | None = None,
         callbacks: Sequence[EpochCallback] = (),
+        classes: Any = None,
     ) -> Trial:
         """Check everything, put the rows on the device and start the method.
 
@@ -168,7 +179,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         Parameters
         ----------
-        X, y, sample_weight, X_val, y_val, separator, callbacks
+        X, y, sample_weight, X_val, y_val, separator, callbacks, classes
             As for `fit`.
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
@@ -182,7 +193,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         check_callbacks(callbacks)
         hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
-        trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator)
+        trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
         if self.outside == "auto" and (trial.checkpoint is None or not trial.checkpoint.path.exists()):
             self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
         return trial
@@ -226,12 +237,16 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     def _apply(self, function: Callable[..., Tensor], x: Array, *others: Array) -> NDArray[Any]:
         """Apply a function to checked rows, and to other arrays with as many rows, block by block."""
-        device, dtype = resolve_device(self.device), float_type(self.precision)
+        device, dtype, size = (
+            resolve_device(self.device),
+            float_type(self.precision),
+            rows_at_once(x, ROWS_AT_ONCE),
+        )
         for module in self.modules():
             module.to(device)
 
         def block(begin: int) -> list[Tensor]:
-            rows = slice(begin, begin + ROWS_AT_ONCE)
+            rows = slice(begin, begin + size)
             stored = self.scaler_.store(x[rows], dtype).to(device)
             return [
                 self.scaler_.load(stored, dtype),
@@ -239,5 +254,5 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             ]
 
         with threads(self.thread_count()):
-            blocks = map(block, range(0, len(x), ROWS_AT_ONCE))
+            blocks = map(block, range(0, len(x), size))
             return evaluate(self, lambda *block: function(*block).cpu(), blocks).numpy()

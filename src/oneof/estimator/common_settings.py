@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from oneof.augment.views import PIPELINES, is_views
+from oneof.estimator.class_weights import accepts_class_weight
 from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
 from oneof.nn.networks import NETWORKS, Factory
 from oneof.train.loop import SCHEDULES
@@ -82,6 +83,21 @@ class CommonSettings:
         "tables; None is the example itself.",
     )
     flips: bool = flag(True, doc="Whether views may mirror images; False for digits and letters.")
+    class_weight: dict[Any, float] | str | None = setting(
+        None,
+        "None, 'balanced' or a dict of a number >= 0 for some of the classes",
+        accepts_class_weight,
+        doc="Weights c of the classes, 1 where a dict names none: a row counts by the mean weight of its "
+        "candidates. 'balanced' takes c_j = n / (K n_j) with n_j the expected number of rows of class j, when "
+        "each row is shared out evenly among its candidates.",
+        roles=Role.VARIES_IN_STACK | Role.NOT_SAVED,
+    )
+    warm_start: bool = flag(
+        False,
+        doc="Whether another fit goes on from the weights and the scaling of the one before; phases such as "
+        "warm_up and the label tables of rows begin anew. Classes, columns and networks must be the same.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    )
     random_state: int | np.random.RandomState | None = setting(
         None,
         "a whole number from 0 to 2**32 - 1, a RandomState or None",

@@ -143,6 +143,8 @@ def _describe(value: Any) -> Any:
         value = value.item()
     if isinstance(value, str | int | float | None):
         return value
+    if isinstance(value, dict):
+        return {str(name): _describe(item) for name, item in value.items()}
     if isinstance(value, nn.Module):
         return describe_module(value)
     return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"

@@ -150,29 +150,42 @@ def map_nll(
     scores: Tensor,
     distractors: Tensor,
     candidates: Tensor,
-    likelihood_weight: float,
+    likelihood_weight: float | Tensor,
     weights: Tensor,
     positive: Tensor,
     negative: Tensor,
 ) -> Tensor:
-    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up."""
+    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up.
+
+    The weight is a number, or a tensor (..., 1, 1) of one for each trial.
+    """
     r, wrong, log_r, replaced = _explained(scores.detach(), distractors.detach(), candidates)
-    weights = weights.add(r, alpha=likelihood_weight)
+    r = r * likelihood_weight
     wrong = wrong.mul_(likelihood_weight)
+    weights = weights + r
     positive = positive + wrong
     negative = wrong.neg_().add_(likelihood_weight).add_(negative)
     terms = _prior_terms(scores, distractors, weights, positive, negative)
-    terms.addcmul_(r, log_r, value=likelihood_weight)  # minus the entropy, as generation_nll has it
-    return (terms if replaced is None else terms.add_(replaced, alpha=likelihood_weight)).sum(-1)
+    terms.addcmul_(r, log_r)  # minus the entropy, as generation_nll has it
+    return (terms if replaced is None else terms.add_(replaced * likelihood_weight)).sum(-1)
 
 
 def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
     """``log(a exp(v / gamma) + b - 1)``: the log of a concentration minus one; -inf where that is negative."""
-    v = _log_scaled(v, a, gamma)
-    if b >= 1:
-        return _log_plus(v, b - 1)
-    excess = log(1 - b) - v
-    return torch.where(excess < 0, v + torch.log1p(-excess.clamp(max=0.0).exp()), -inf)
+    return log_less(log_excess(v, a, b, gamma), 1 - b)
+
+
+def log_excess(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
+    """``log(lambda - min(b, 1))`` of lambda = a exp(v / gamma) + b, which is never negative: what is mixed."""
+    return _log_plus(_log_scaled(v, a, gamma), max(b - 1, 0))
+
+
+def log_less(v: Tensor, c: float) -> Tensor:
+    """``log(exp(v) - c)``, -inf where that is negative; v itself for c <= 0."""
+    if c <= 0:
+        return v
+    shortfall = log(c) - v
+    return torch.where(shortfall < 0, v + torch.log1p(-shortfall.clamp(max=0.0).exp()), -inf)
 
 
 def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:

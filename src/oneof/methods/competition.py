@@ -69,8 +69,8 @@ class Competition(PartialLabelClassifier):
         self._largest_set = None if K <= _FEW_CLASSES else int(sizes.max())
 
     def stack_settings(self) -> dict[str, Any]:
-        """Add the size of the largest set, which decides on shapes."""
-        return super().stack_settings() | {"largest set": self._largest_set}
+        """Add the size of the largest set, which decides on shapes; before a fit it is not known."""
+        return super().stack_settings() | {"largest set": getattr(self, "_largest_set", None)}
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Learn tau, M and C at a rate of their own."""

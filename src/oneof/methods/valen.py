@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +72,11 @@ class VALEN(PRODEN):
         "warmed",
         doc="Weights that the inference network starts from: the classifier's first or warmed ones.",
     )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False  # the graph is made of all rows at once
+        return tags
 
     def start(self, data: Data) -> None:
         """Make the classifier, the inference network, the decoder, O (``w_``), D and the neighbour lists."""
