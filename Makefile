@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults fuzz lint format clean
+.PHONY: help setup demo test coverage faults fuzz interop lint format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -22,14 +22,25 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## watch IDGP learn real images from ambiguous labels; writes demo.html
 	$(BIN)/oneof demo
 
-test: $(READY)  ## run the tests; says what was skipped, what was slow and what was not covered
-	$(BIN)/python -m pytest -n 2 --dist worksteal -rs --durations 10 --cov --cov-report term
+test: $(READY)  ## run the tests; says what was skipped and what was slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs --durations 10
+
+coverage: $(READY)  ## run the tests, half as slow again, and say which lines none of them reached
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report term-missing
 
 faults: $(READY)  ## kill processes, fill disks, move clocks; prints what survived (20 minutes)
 	PYTHONPATH=tests:benchmarks $(BIN)/python -m faults --out benchmarks/results/reliability.json
 
 fuzz: $(READY)  ## give every reader 10,000 damaged inputs; prints what became of them (15 minutes)
 	PYTHONPATH=tests:benchmarks $(BIN)/python -m fuzz --keep --out benchmarks/results/reliability.json
+
+interop: $(READY) .venv-interop/ready  ## send labels through crowd-kit, cleanlab, Label Studio, Argilla and datasets
+	PYTHONPATH=src $(BIN)/python tests/interop --python .venv-interop/bin/python $(KEEP)
+
+.venv-interop/ready: tests/interop/requirements.txt
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet --requirement tests/interop/requirements.txt
+	@touch .venv-interop/ready
 
 lint: $(READY)  ## check format, style, types and which room imports which
 	$(BIN)/ruff format --check .
@@ -42,4 +53,4 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the commands above made
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist demo.html
+	rm -rf .venv .venv-interop .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist demo.html

@@ -127,7 +127,8 @@ def test_model_files_hold_all_fields_but_those_not_saved(method, tmp_path):
     with safetensors.safe_open(tmp_path / "model", "pt") as file:
         parameters = json.loads(file.metadata()["oneof"])["parameters"]
     assert {f.name for f in fields(model)} - parameters.keys() == set(names_with(model, Role.NOT_SAVED))
-    assert set(names_with(type(model), Role.NOT_SAVED)) == {"checkpoint", "random_state", "device", "verbose"}
+    of_fits = {"checkpoint", "random_state", "device", "verbose", "class_weight", "warm_start"}
+    assert set(names_with(type(model), Role.NOT_SAVED)) == of_fits
 
 
 def test_a_field_declared_again_keeps_what_is_not_said_anew():
@@ -182,8 +183,9 @@ def test_the_docstring_names_all_that_fit_sets(method):
     X, S = problem()
     cls = method.func
     documented = entries(sections(cls)["Attributes"]).keys()
-    variants = [{"objective": "map"}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
-    found = set()
+    variants = [{"likelihood_weight": None}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
+    variants += [{"outside": 0.1}] if cls.takes_outside else []
+    found = set() if cls.takes_outside else {"outside_rate_", "outside_scale_"}
     for variant in variants:
         model = method(**TINY | variant).fit(pd.DataFrame(X, columns=list("abcde")), S)
         found |= {name for name in vars(model) if name.endswith("_")}

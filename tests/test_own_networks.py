@@ -220,14 +220,14 @@ def test_a_tensor_among_the_parameters_is_no_part_of_what_is_learned(blobs):
 
     @oneof.estimator.hyperparameters
     class Weighted(oneof.CC):
-        class_weight: object = None
+        per_class: object = None
 
         def step(self, batch):
-            return super().step(batch) * self.class_weight.sum()
+            return super().step(batch) * self.per_class.sum()
 
     weight = torch.ones(3)
-    models = [Weighted(class_weight=weight, epochs=2, random_state=i, device="cpu") for i in range(2)]
+    models = [Weighted(per_class=weight, epochs=2, random_state=i, device="cpu") for i in range(2)]
     oneof.fit_together(models, [{"X": X, "y": S}] * 2)
     for model in models:
-        assert model.class_weight is weight
-        assert "class_weight" not in model.learned()
+        assert model.per_class is weight
+        assert "per_class" not in model.learned()

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
+    from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         LWS,
         METHODS,
         PLCR,
+        POP,
         PRODEN,
         RC,
         VALEN,
@@ -49,10 +52,12 @@ __all__ = [
     "LWS",
     "METHODS",
     "PLCR",
+    "POP",
     "PRODEN",
     "RC",
     "SCORERS",
     "VALEN",
+    "Annotations",
     "CandidateKFold",
     "Competition",
     "EMClassifier",
@@ -64,6 +69,7 @@ __all__ = [
     "Votes",
     "WeightedSets",
     "compare",
+    "convert",
     "disambiguate",
     "encode",
     "fit_together",
@@ -73,11 +79,15 @@ __all__ = [
     "load_images",
     "load_model",
     "make_pipeline",
+    "outside_rate",
+    "read_annotations",
     "resolve",
     "vote_counts",
+    "write_annotations",
 ]
 
 _HOME = {  # all others are at home in oneof.methods
+    "Annotations": "oneof.data.exchange",
     "CandidateKFold": "oneof.labels",
     "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
@@ -87,6 +97,7 @@ _HOME = {  # all others are at home in oneof.methods
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
     "compare": "oneof.comparison",
+    "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
@@ -95,8 +106,11 @@ _HOME = {  # all others are at home in oneof.methods
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
     "make_pipeline": "oneof.pipeline",
+    "outside_rate": "oneof.estimator.outside",
+    "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",
+    "write_annotations": "oneof.data.exchange",
 }
 _MODULES = frozenset(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 

@@ -77,7 +77,7 @@ def carry_out(row, kit):
 
 def check_message(text, words, wording="ours"):
     assert all(word in text for word in words), text
-    assert 0 < len(text) <= LONGEST, len(text)
+    assert 0 < len(text) <= LONGEST or wording != "ours", len(text)  # theirs list all settings
     assert wording != "ours" or "\n" not in text, text
 
 

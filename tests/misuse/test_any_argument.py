@@ -123,6 +123,7 @@ def write_files():
     for name in ("a.png", "b.png"):
         Image.new("L", (4, 4)).save(name)
     FITTED.save("model")
+    LONG.to_csv("long.csv", index=False)
 
 
 LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
@@ -174,6 +175,33 @@ CALLS = {
         {"votes": LONG, "long": ("task", "worker", "label"), "tasks": [1, 2], "aggregate": None},
     ),
     "vote_counts": (oneof.vote_counts, {"counts": [[1, 2], [0, 3]], "classes": ["a", "b"], "min_votes": 1}),
+    "convert": (
+        oneof.convert,
+        {"source": "long.csv", "target": "made.npz", "from_format": "crowd-kit", "to_format": "cleanlab"}
+        | {
+            "tasks": None,
+            "labelled": False,
+            "field": "label",
+            "about": "text",
+            "long": ("task", "worker", "label"),
+        },
+    ),
+    "read_annotations": (
+        oneof.read_annotations,
+        {"path": "table.csv", "format": "table", "candidates": "candidates", "separator": "|", "id": "file"},
+    ),
+    "read_annotations votes": (
+        lambda votes: oneof.read_annotations("long.csv", "table", votes=votes),
+        {"votes": ["task", "worker"]},
+    ),
+    "write_annotations": (
+        lambda **given: oneof.write_annotations(**given),
+        {"annotations": None, "path": "made.csv", "format": "table"},
+    ),
+    "Annotations.suggest": (
+        lambda **given: oneof.read_annotations("table.csv").suggest(**given),
+        {"labels": ["a", "b"], "scores": [0.5, 1]},
+    ),
     "WeightedSets": (oneof.WeightedSets, {"weights": [[1, 0.5], [0, 3]], "classes": ["a", "b"]}),
     "WeightedSets rows": (oneof.WeightedSets([[1, 0.5], [0, 3]]).__getitem__, {"rows": [0]}),
     "PartialLabels": (oneof.PartialLabels, DATA),

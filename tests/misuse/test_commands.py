@@ -75,6 +75,12 @@ def files(tmp_path_factory):
     pets.assign(kind=["tame", "farm"] * 15).to_csv(folder / "kinds.csv", index=False)
     pets.assign(kind="tame", weight="heavy").to_csv(folder / "heavy.csv", index=False)
     pets.assign(kind="wild").to_csv(folder / "foreign.csv", index=False)
+    (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
+    (folder / "votes.csv").write_text("task,worker,label\n1,anna,cat\n1,ben,dog\n2,anna,dog\n2,ben,dog\n")
+    (folder / "codes.csv").write_text("anna,ben\n0,1\n2,\n")
+    (folder / "sizes.csv").write_text("anna,ben\n0.5,1\n2,\n")
+    (folder / "min.json").write_text('[{"text": "moos", "id": 1, "animal": "cow", "annotator": 1}]')
+    (folder / "cut.json").write_text('[{"data": ')
     (folder / "folder").mkdir()
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
@@ -298,6 +304,39 @@ COMMANDS = [
         "30 rows written",
         notes=("'kind' holds 'wild'",),
     ),
+    # --- convert
+    refused("convert without OUT", "convert pets.csv", "OUT", "convert --help"),
+    refused("convert a file that is missing", "convert no.json new.csv", "'no.json'", "check the path"),
+    refused("convert a file of no format", "convert text.txt new.csv", "cannot be told", "--from"),
+    refused(
+        "convert to a file of several formats", "convert pets.csv new.json", "label-studio or argilla", "--to"
+    ),
+    refused("convert to a file of no format", "convert pets.csv new.doc", "'new.doc'", "--to"),
+    refused("convert from a misspelt format", "convert pets.csv new.csv --from crowdkit", "'crowd-kit'"),
+    refused("convert to the wrong extension", "convert pets.csv new.csv --to argilla", ".json", "rename"),
+    refused("convert into itself", "convert pets.csv pets.csv", "is an input"),
+    refused("convert to a missing folder", "convert pets.csv no/new.csv", "create it first"),
+    refused("convert sets to votes", "convert pets.csv new.csv --to crowd-kit", "nobody knows who", "give votes"),
+    refused("convert votes of strangers to Argilla", "convert votes.csv new.json --to argilla", "'anna'", "UUIDs"),
+    refused("convert with a misspelt column", "convert pets.csv new.csv --candidates candidate", "'candidates'?"),
+    refused("convert with a misspelt id", "convert pets.csv new.csv --id ids", "'id'"),
+    refused("convert with an id that is not unique", "convert pets.csv new.csv --id truth", "'cat' twice"),
+    refused("convert with a vote column too few", "convert pets.csv new.csv --votes truth", "different names"),
+    refused("convert with two long columns", "convert votes.csv new.csv --long task,worker", "--long"),
+    refused("convert a table with a split", "convert pets.csv new.csv --split train", "split", "read as table"),
+    refused("convert Label Studio's short form", "convert min.json new.csv --from label-studio", "JSON-MIN"),
+    refused("convert JSON of no tool", "convert min.json new.csv", "cannot be told"),
+    refused("convert JSON that is cut off", "convert cut.json new.csv", "is no JSON"),
+    refused(
+        "convert a plain table as a dataset", "convert pets.csv new.csv --from hugging-face", "cannot be read"
+    ),
+    refused("convert a folder that is no dataset", "convert folder new.csv", "save_to_disk"),
+    refused("convert words as a matrix", "convert pets.csv new.csv --from cleanlab", "holds text"),
+    refused("convert a matrix of measurements", "convert sizes.csv new.csv --from cleanlab", "from 0"),
+    refused("convert a matrix with too few names", "convert codes.csv new.csv --from cleanlab --classes a,b", "2"),
+    refused("convert predictions for other tasks", "convert pets.csv new.csv --id id --tasks votes.csv", "'pet0'"),
+    works("convert sets", "convert pets.csv new.json --to label-studio --id id", "30 tasks, 3 classes"),
+    works("convert votes", "convert votes.csv new.npz --to cleanlab", "4 votes of 2 annotators"),
     # --- methods, data sets, corrupt
     refused("a method that nobody knows", "methods idpg", "'idpg'", "idgp"),
     refused("two methods", "methods idgp cc", "cc"),
@@ -342,6 +381,11 @@ COMMANDS = [
     refused("run an empty plan", "run empty.toml", "'empty.toml'"),
     refused("run on an unknown engine", "run empty.toml --engine cloud", "'cloud'", "'ray'"),
     refused("run on an unknown device", "run empty.toml --device tpu", "'tpu'"),
+    refused("sets of no plan", "sets no.toml", "'no.toml'", "check the path"),
+    refused(
+        "sets of a plan that draws none", "sets real.toml", "'real.toml'", "draws no candidate sets", "process"
+    ),
+    refused("sets on an unknown device", "sets real.toml --device tpu", "'tpu'"),
     refused("run with workers in words", "run empty.toml --workers many", "--workers", "integer"),
     refused("status of a plan that is missing", "status no.toml", "'no.toml'"),
     refused("status of a table", "status pets.csv", "not valid TOML"),

@@ -147,7 +147,8 @@ def disambiguate(
 ) -> None:
     """Write the most likely candidate of every row.
 
-    With it come its probability and the margin to the second; without --id the rows are numbered from 0.
+    With it come its probability and the margin to the second; without --id the rows are numbered from 0. A model
+    that was fitted with --set outside=... also says how likely it is that no candidate is right.
     """
     import pandas as pd
 
@@ -163,7 +164,8 @@ def disambiguate(
     data, sets, shown = labels_for(fitted, read_for(fitted, table, apart, images, form), labels)
     decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
+    outside = {"outside": decision.outside} if getattr(fitted, "outside", 0) != 0 else {}
+    result = with_ids(keys, {"candidates": shown, **decision._asdict(), **outside})
     write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out, form)
 
 

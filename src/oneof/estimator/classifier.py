@@ -16,6 +16,7 @@ from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
+from oneof.estimator.outside import estimated_rate
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
 from oneof.io.arguments import target_path
@@ -54,6 +55,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         Distribution of the correct label over the candidates, for every row given to `fit`.
     transduction_ : array of shape (n,)
         The most likely candidate of every row given to `fit`.
+    outside_rate_, outside_scale_ : tensors of shape (1, 1)
+        With ``outside=`` the share of rows without their true label, and how much labels outside the sets weigh.
     """
 
     # --- scikit-learn's interface -------------------------------------------------------------------------
@@ -135,11 +138,16 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
     def disambiguate(self, X: Any, y: Any, separator: str | None = None) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
 
+        With ``outside=`` it may be none of them, and the result's ``outside`` says how likely that is.
         The separator splits strings, as for `fit`. `oneof.Pipeline` has this method, too.
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
-        return decide(self.evaluate(self.label_posterior, X, y, separator), self.classes_)
+        x = self._fitted_rows(X)
+        sets = candidate_sets(self, y, len(x), separator)
+        distributions = self._apply(self.row_posterior, x, sets)
+        check_results(self, distributions)
+        return decide(distributions, self.classes_, sets)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -184,7 +192,10 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         check_callbacks(callbacks)
         hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
-        return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
+        trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
+        if self.outside == "auto" and (trial.checkpoint is None or not trial.checkpoint.path.exists()):
+            self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
+        return trial
 
     def finish(self, trial: Trial) -> Self:
         """Take over what a trial of this model has learned.
@@ -197,7 +208,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         else:
             recover(self, trial, trial.diverged)
         with threads(self.thread_count()):
-            self.label_distributions_ = self._apply(self.label_posterior, *trial.rows)
+            self.label_distributions_ = self._apply(self.row_posterior, *trial.rows)
         if np.isnan(self.label_distributions_).any():
             fail(self, trial.diverged or trial.divergence())
         self.history_ = trial.state.history

@@ -1,6 +1,6 @@
 """The settings that all methods have."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from oneof.augment.views import PIPELINES, is_views
+from oneof.estimator.class_weights import accepts_class_weight
 from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
 from oneof.nn.networks import NETWORKS, Factory
 from oneof.train.loop import SCHEDULES
@@ -22,6 +23,13 @@ def accepts_random_state(value: Any) -> bool:
     if isinstance(value, Integral):
         return not isinstance(value, bool) and 0 <= int(value) < 2**32
     return value is None or isinstance(value, np.random.RandomState)
+
+
+def accepts_outside(value: Any) -> bool:
+    """Tell whether a value can be the rate of rows without their true label."""
+    if isinstance(value, str):
+        return value == "auto"
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
 
 
 def _accepts_path(value: Any) -> bool:
@@ -59,6 +67,14 @@ class CommonSettings:
         doc="Stop when the validation score has not risen for so many epochs; None never stops.",
         roles=Role.VARIES_IN_STACK,
     )
+    outside: float | str = setting(
+        0.0,
+        "a number in [0, 1) or 'auto'",
+        accepts_outside,
+        doc="Share of rows whose true label is missing from their set; auto estimates it by further fits. 0 "
+        "trusts every set.",
+        roles=Role.LATER,
+    )
     views: str | None = setting(
         None,
         f"None or names of {[*PIPELINES]} joined by '+'",
@@ -67,6 +83,21 @@ class CommonSettings:
         "tables; None is the example itself.",
     )
     flips: bool = flag(True, doc="Whether views may mirror images; False for digits and letters.")
+    class_weight: dict[Any, float] | str | None = setting(
+        None,
+        "None, 'balanced' or a dict of a number >= 0 for some of the classes",
+        accepts_class_weight,
+        doc="Weights c of the classes, 1 where a dict names none: a row counts by the mean weight of its "
+        "candidates. 'balanced' takes c_j = n / (K n_j) with n_j the expected number of rows of class j, when "
+        "each row is shared out evenly among its candidates.",
+        roles=Role.VARIES_IN_STACK | Role.NOT_SAVED,
+    )
+    warm_start: bool = flag(
+        False,
+        doc="Whether another fit goes on from the weights and the scaling of the one before; phases such as "
+        "warm_up and the label tables of rows begin anew. Classes, columns and networks must be the same.",
+        roles=Role.TRACELESS | Role.VARIES_IN_STACK | Role.NOT_SAVED | Role.NOT_IN_PLANS,
+    )
     random_state: int | np.random.RandomState | None = setting(
         None,
         "a whole number from 0 to 2**32 - 1, a RandomState or None",

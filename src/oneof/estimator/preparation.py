@@ -9,10 +9,20 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_takes, check_views, check_warm_up, check_weights
+from oneof import functional as F
+from oneof.estimator.checks import (
+    check_outside,
+    check_pixels,
+    check_takes,
+    check_views,
+    check_warm_up,
+    check_weights,
+)
+from oneof.estimator.class_weights import class_weighted
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
 from oneof.estimator.method_base import MethodBase
+from oneof.estimator.warm_start import EarlierFit, check_same_problem, earlier_fit, go_on
 from oneof.io.arguments import as_floats
 from oneof.io.tensors import is_finite
 from oneof.labels import check_learnable, check_same_rows, encode_for_model, encode_weights, warn_of_absent
@@ -40,8 +50,10 @@ def prepare_trial(
     check(model)
     check_warm_up(model)
     check_views(model)
-    x, candidates = _training_rows(model, X, y, separator, classes)
-    weight = sample_weights(sample_weight, x, float_type(model.precision))
+    check_outside(model)
+    earlier = earlier_fit(model)
+    x, candidates = _training_rows(model, X, y, separator, classes, earlier)
+    weight = _row_weights(model, sample_weight, x, candidates)
     x_val, sets_val = _validation_rows(model, X_val, y_val, separator)
     checkpoint = setup = None
     if model.checkpoint is not None:
@@ -49,7 +61,7 @@ def prepare_trial(
         checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
         held_out_count = held_out_rows(model.validation_fraction, len(x))
         setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
-    setup = setup or _set_up(model, x, weight)
+    setup = setup or _set_up(model, x, weight, earlier)
     model.scaler_ = setup.scaler
     held_out = setup.held_out.numpy()
     training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)
@@ -59,15 +71,16 @@ def prepare_trial(
     x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
     watched = [rows for rows in (x_val, x_watched) if rows is not None]
     with threads(model.thread_count()):
-        on_disk = isinstance(X, np.memmap) or isinstance(x, SparseRows)
-        data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
+        data = _put_on_device(model, x, training, candidates, weight, isinstance(X, np.memmap))
         model.training_rows_ = len(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
+        if earlier is not None:
+            go_on(model, earlier)
         stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
-    rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
+    hooks = {"watched": stored, "sets": sets_val, "checkpoint": checkpoint, **hooks}
+    return Trial(model, data, setup, (x, candidates), **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
@@ -88,12 +101,24 @@ def sample_weights(sample_weight: ArrayLike | None, x: Array, dtype: torch.dtype
     return weight
 
 
+def _row_weights(model: MethodBase, sample_weight: ArrayLike | None, x: Array, candidates: Array) -> Array:
+    """Return the weight of every row, with those of the classes."""
+    dtype = float_type(model.precision)
+    weight = sample_weights(sample_weight, x, dtype)
+    if model.class_weight is not None:
+        weight = class_weighted(model.class_weight, weight, candidates, model.classes_)
+        check_weights(weight, dtype)
+    return weight
+
+
 def held_out_rows(fraction: float, rows: int) -> int:
     """Return how many of all rows are held out for validation."""
     return max(1, round(fraction * rows)) if fraction > 0 else 0
 
 
-def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None, classes: Any) -> tuple[Array, Array]:
+def _training_rows(
+    model: MethodBase, X: Any, y: Any, separator: str | None, classes: Any, earlier: EarlierFit | None
+) -> tuple[Array, Array]:
     """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
     x = check_rows(model, X, fitting=True)
     check_pixels(model.views, x)
@@ -103,6 +128,8 @@ def _training_rows(model: MethodBase, X: Any, y: Any, separator: str | None, cla
     check_takes(model, candidates)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
+    if earlier is not None:
+        check_same_problem(model, earlier)
     return x, candidates
 
 
@@ -124,8 +151,8 @@ def _validation_rows(
     return x_val, candidate_sets(model, y_val, len(x_val), separator)
 
 
-def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
-    """Draw the seed and the held-out rows, and learn the scaler from the others."""
+def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | None) -> Setup:
+    """Draw the seed and the held-out rows, and learn the scaler from the others, or take that of before."""
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     held_out = np.zeros(0, dtype=np.int64)
     size = held_out_rows(model.validation_fraction, len(x))
@@ -139,6 +166,8 @@ def _set_up(model: MethodBase, x: Array, weight: Array) -> Setup:
     training = np.delete(np.arange(len(x)), held_out)
     if not weight[training].sum() > 0:
         raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
+    if earlier is not None:
+        return Setup(seed, torch.as_tensor(held_out), earlier.scaler)
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = Scaler.fit(x, training, weight[training])
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
@@ -154,10 +183,12 @@ def _put_on_device(
 ) -> Data:
     """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
-    stays = on_disk or is_too_large(x, device)
+    stays = on_disk or isinstance(x, SparseRows) or is_too_large(x, device)
+    candidates, weight = candidates[rows], weight[rows]
+    sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
-        torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype),
+        sets if model.outside == 0 else F.outside_weights(sets, dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
     )

@@ -22,6 +22,7 @@ from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
+from oneof.methods.pop import POP
 from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
@@ -38,6 +39,7 @@ __all__ = [
     "LWS",
     "METHODS",
     "PLCR",
+    "POP",
     "PRODEN",
     "RC",
     "VALEN",
@@ -60,6 +62,7 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "rc": RC,
     "cc": CC,
     "proden": PRODEN,
+    "pop": POP,
     "membership": Membership,
     "competition": Competition,
 }

@@ -95,6 +95,11 @@ class Checkpoint:
                 )
             yield
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a file to go on from."""
+        return self._facts is not None
+
     def setup(self, rows: int, held_out: int, shape: tuple[int, ...]) -> Setup | None:
         """Return the seed, the held-out rows and the scaler that the fit was begun with; None without a file.
 
