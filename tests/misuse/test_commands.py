@@ -68,6 +68,13 @@ def files(tmp_path_factory):
     (folder / "text.npz").write_text("no archive")
     (folder / "bad.toml").write_text("title = \n")
     (folder / "empty.toml").write_text("")
+    (folder / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
+    (folder / "list.jsonl").write_text('{"a": 1}\n[1]\n')
+    (folder / "nested.jsonl").write_text('{"a": {"b": 1}, "s": "cat"}\n{"a": {"b": 2}, "s": "dog"}\n')
+    (folder / "text.xlsx").write_text("no workbook")
+    pets.assign(kind=["tame", "farm"] * 15).to_csv(folder / "kinds.csv", index=False)
+    pets.assign(kind="tame", weight="heavy").to_csv(folder / "heavy.csv", index=False)
+    pets.assign(kind="wild").to_csv(folder / "foreign.csv", index=False)
     (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
     (folder / "votes.csv").write_text("task,worker,label\n1,anna,cat\n1,ben,dog\n2,anna,dog\n2,ben,dog\n")
     (folder / "codes.csv").write_text("anna,ben\n0,1\n2,\n")
@@ -78,6 +85,8 @@ def files(tmp_path_factory):
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
     (folder / "truncated").write_bytes((folder / "model").read_bytes()[:300])
+    result = invoke(folder, f"{FIT} --out mixed".replace("pets", "kinds"))
+    assert result.exit_code == 0, result.output
     return folder
 
 
@@ -238,6 +247,62 @@ COMMANDS = [
         "disambiguate plain labels",
         "disambiguate model pets.csv --candidates truth --id id --out new.csv",
         "30 rows written",
+    ),
+    # --- tables as people have them
+    refused("fit with a kind that nobody knows", f"{FIT} --kind legs=words --out new", "'legs=words'", "category"),
+    refused("fit with a kind without a column", f"{FIT} --kind category --out new", "COLUMN=KIND"),
+    refused("fit with two kinds", f"{FIT} --kind legs=text --kind legs=date --out new", "'legs' two kinds"),
+    refused("fit with the kind of no column", f"{FIT} --kind legz=text --out new", "'legz'", "'legs'"),
+    refused("fit numbers as dates", f"{FIT} --kind legs=date --out new", "'legs'", "no date"),
+    refused("fit words as numbers", f"{FIT} --kind weight=number --out new".replace("pets", "words"), "'heavy'"),
+    refused(
+        "fit with the kind of a pixel",
+        f"fit pets.npz --kind legs=text {TINY} --out new",
+        "no table of columns",
+        "leave it out",
+    ),
+    refused("fit nothing but identifiers", f"{FIT} --drop legs,length,weight --out new", "without columns"),
+    refused("fit with a comma too many", f"{FIT} --drop legs,,weight --out new", "a column without a name"),
+    refused("fit with a format for a file", f"{FIT} --format tsv --out new", "--format is 'tsv'", "leave it out"),
+    refused("fit nothing from standard input", f"fit - {TINY} --out new", "'standard input'", "No columns"),
+    refused("fit an unknown format", f"fit - --format xml {TINY} --out new", "'xml'", "jsonl"),
+    refused("fit to standard output", f"{FIT} --out -", "only tables go to standard output"),
+    refused(
+        "fit with a prefix that no column has", f"{FIT} --candidates-prefix is_ --out new", "'is_'", "0 columns"
+    ),
+    refused(
+        "fit with a prefix of columns of numbers",
+        f"{FIT} --candidates-prefix l --drop candidates --out new",
+        "may hold only 0 and 1",
+    ),
+    refused(
+        "fit with a prefix and a column",
+        f"{FIT} --candidates truth --candidates-prefix l --out new",
+        "one of them",
+    ),
+    refused("fit with a prefix beside sets", f"{FIT} --candidates-prefix l --out new", "--drop candidates"),
+    refused("fit with a prefix and votes", f"{FIT} --votes legs --candidates-prefix l --out new", "one of them"),
+    refused("fit lines that are no JSON", f"fit broken.jsonl {TINY} --out new", "'broken.jsonl' cannot be read"),
+    refused("fit lines that are no objects", f"fit list.jsonl {TINY} --out new", "line 2 is [1]", "object"),
+    refused(
+        "fit a cell that is an object", f"fit nested.jsonl --candidates s {TINY} --out new", "'a'", "of type dict"
+    ),
+    refused("fit a text that is no workbook", f"fit text.xlsx {TINY} --out new", "'text.xlsx' cannot be read"),
+    refused(
+        "score by a prefix and a column",
+        "score model pets.csv --labels truth --candidates-prefix l",
+        "one of them",
+    ),
+    refused("predict an npz by a model of words", "predict mixed pets.npz --out new.csv", "holds an array"),
+    refused("predict without a column", "predict mixed narrow.csv --out new.csv", "lacks the columns 'weight'"),
+    refused(
+        "predict a word among numbers", "predict mixed heavy.csv --out new.csv", "'weight' holds 'heavy' in row 0"
+    ),
+    works(
+        "predict a category that is new",
+        "predict mixed foreign.csv --out new.csv",
+        "30 rows written",
+        notes=("'kind' holds 'wild'",),
     ),
     # --- convert
     refused("convert without OUT", "convert pets.csv", "OUT", "convert --help"),

@@ -200,7 +200,7 @@ def one_hot_sets(data: tables.Table, prefix: str, column: str) -> tables.Table:
             f"--candidates-prefix is {prefix!r}, but {len(names)} columns of {str(data.path)!r} begin with it; "
             f"there are {listed(data.rows)}"
         )
-    if column in data.rows:
+    if column in data.rows and column not in data.columns:
         raise ValueError(
             f"{str(data.path)!r} has a column {column!r} beside those of {prefix!r}; pass --drop {column}"
         )

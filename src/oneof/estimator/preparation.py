@@ -71,8 +71,7 @@ def prepare_trial(
     x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
     watched = [rows for rows in (x_val, x_watched) if rows is not None]
     with threads(model.thread_count()):
-        on_disk = isinstance(X, np.memmap) or isinstance(x, SparseRows)
-        data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
+        data = _put_on_device(model, x, training, candidates, weight, isinstance(X, np.memmap))
         model.training_rows_ = len(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
@@ -80,8 +79,8 @@ def prepare_trial(
         if earlier is not None:
             go_on(model, earlier)
         stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
-    rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
+    hooks = {"watched": stored, "sets": sets_val, "checkpoint": checkpoint, **hooks}
+    return Trial(model, data, setup, (x, candidates), **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
@@ -184,7 +183,8 @@ def _put_on_device(
 ) -> Data:
     """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
-    stays = on_disk or is_too_large(x, device)
+    stays = on_disk or isinstance(x, SparseRows) or is_too_large(x, device)
+    candidates, weight = candidates[rows], weight[rows]
     sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
