@@ -20,7 +20,7 @@ import torch
 from joblib import Parallel, delayed
 
 import oneof
-from oneof.bench.keys import difference, run_key
+from oneof.bench.keys import baseline, difference, run_key
 from oneof.bench.plan import plan_fields
 from oneof.cli.demo import make_problem
 from oneof.cli.demo_report import DigitsProblem
@@ -54,13 +54,16 @@ SETTINGS: list[Settings] = [
     searched(alternate="sequential"),
     searched(objective="uniform"),
     *(("IDGP", {"objective": objective}) for objective in ("ml", "released")),  # these know no such weight
+    ("IDGP", {"objective": "released", "consistency": "always"}),
+    ("IDGP", {"objective": "released", "consistency": "always", "weight_fg": 1.0}),  # the default of today
 ]
 
 
 def spec_of(method: str, settings: dict[str, float | str]) -> dict[str, Any]:
-    """Return a method with all its settings, those of today where they are not named."""
-    model = getattr(oneof, method)(**settings)
-    return {"method": method, "settings": {name: getattr(model, name) for name in plan_fields(type(model))}}
+    """Return a method with all its settings, those of the baseline where they are not named."""
+    known = baseline(method)["settings"]
+    named = {name: known[name] for name in plan_fields(getattr(oneof, method))}
+    return {"method": method, "settings": named | settings}
 
 
 def key_of(record: dict[str, Any]) -> str:
@@ -70,7 +73,8 @@ def key_of(record: dict[str, Any]) -> str:
 
 def validate(method: str, settings: dict[str, float | str], seed: int, problem: DigitsProblem) -> float:
     """Return the validation accuracy of one fit."""
-    model = getattr(oneof, method)(random_state=seed, device="cpu", threads=1, **settings)
+    named = spec_of(method, settings)["settings"]
+    model = getattr(oneof, method)(**{**named, "random_state": seed, "device": "cpu", "threads": 1})
     model.fit(problem.x_train, problem.candidates)
     return model.score(problem.x_validation, problem.y_validation)
 

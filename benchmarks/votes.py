@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 import oneof
-from oneof.data.cache import cache_folder
 from oneof.estimator.resolve import calibrated_posterior
+from oneof.io.files import cache_folder
 
 LEDGER = Path(__file__).parent / "results" / "votes.jsonl"
 PER_ROW = (2, 3, 5, 10)

@@ -20,10 +20,11 @@ RELEASED = {"objective": "released"}
 # Where a field of IDGP, or of all methods, matters: what must be set beside it.
 BESIDE = {
     "r": {"m": 0.5},
+    "increase": {"theta": 0.05, "epochs": 40}, "theta_end": {"theta": 0.05, "epochs": 40},
     "patience": {"validation_fraction": 0.3, "epochs": 30},
     "temperature_f": RELEASED, "temperature_g": RELEASED,
     "weight_f": RELEASED, "weight_fg": RELEASED, "weight_g": RELEASED, "weight_gf": RELEASED,
-    "weight_consistency": RELEASED | {"views": VIEWS},
+    "weight_consistency": RELEASED, "consistency": RELEASED,
 }  # fmt: skip
 # Values that no rule finds. All views of a table but these are the row itself.
 OTHERS = {"views": "jitter+jitter", "checkpoint": "other.checkpoint", "random_state": 1, "patience": 1}

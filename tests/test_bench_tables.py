@@ -4,12 +4,15 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from oneof.bench.report.grids import Result, Results, accuracies, differences, latex, markdown
+from oneof.bench.report.grids import Result, Results, accuracies, differences, latex, markdown, plain_marks
 from oneof.bench.report.statistics import Cell, Comparison, cell, compare
 from oneof.pages.content import Entry, Grid
 
@@ -40,6 +43,27 @@ def results():
         "supervised": {"lost": result(90, 1), "yahoo_news": result(math.nan, math.nan, trials=0)},
     }
     return Results("Accuracy (%)", ["lost", "yahoo_news"], rows, reference="IDGP", apart=["supervised"])
+
+
+def test_the_plain_test_is_named_beside_the_corrected_one():
+    """By scipy's own paired test: a difference that shared rows explain is a win, one that is none stays none."""
+    rng, n = np.random.default_rng(0), 20
+    reference = dict(enumerate(rng.normal(70, 3, n)))
+    shifts = {"near": (1.5, 2.5), "far": (3.0, 1.2), "ahead": (-1.5, 2.5), "level": (0.0, 0.2)}
+    rows, expected = {"idgp": {"lost": Result(cell(reference, n))}}, {}
+    for label, (shift, spread) in shifts.items():
+        theirs = {i: score - shift + rng.normal(0, spread) for i, score in reference.items()}
+        both = compare(reference, theirs, (898, 112)), compare(reference, theirs)
+        rows[label] = {"lost": Result(cell(theirs, n), *both)}
+        expected[label] = stats.ttest_rel(list(reference.values()), list(theirs.values())).pvalue < 0.05
+        assert (both[1].verdict in ("win", "loss")) is bool(expected[label])
+    assert [rows[label]["lost"].comparison.verdict for label in shifts] == ["undecided", "win", "undecided", "tie"]
+    found = Results("Accuracy (%)", ["lost"], rows, reference="idgp")
+    assert plain_marks(found) == (
+        "The plain paired t-test, which takes them for independent, gives idgp win/tie/loss/?: 2/1/1/0; "
+        "it adds • on lost (near), ◦ on lost (ahead)."
+    )
+    assert plain_marks(replace(found, rows={"idgp": rows["idgp"], "far": rows["far"]})).endswith("?: 1/0/0/0.")
 
 
 MARKS = (

@@ -353,7 +353,7 @@ WRONG = {
     "no folder": (swap(FIT, out="no/out"), "the folder 'no' does not exist; create it first"),
     "no folder to predict": (swap(PREDICT, out_csv="no/o.csv"), "the folder 'no' does not exist"),
     "folder as target": (swap(FIT, out="."), "'.' is a folder"),
-    "unknown format": (swap(PREDICT, out_csv="o.xlsx"), "'o.xlsx' must end in .csv, .csv.gz, .tsv"),
+    "unknown format": (swap(PREDICT, out_csv="o.xls"), "'o.xls' must end in .csv, .csv.gz, .tsv"),
     "target is the table": (swap(FIT, out="./t.csv"), "'t.csv' is an input and would be overwritten"),
     "target is the input": (swap(DISAMBIGUATE, out_csv="t.csv"), "'t.csv' is an input"),
     "missing candidates": (
@@ -367,10 +367,10 @@ WRONG = {
     "missing features": (swap(PREDICT, t_csv="few.csv"), "lacks the columns 'b', 'c' that the model"),
     "text as feature": (
         swap(FIT, truth="number"),
-        "the columns 'truth' hold no numbers (such as 'setosa'), but features must; turn them into numbers, or "
-        "fit with --drop or --id",
+        "the column 'truth' holds labels (such as 'setosa'), which are candidates of their rows; pass --drop "
+        "truth, or --kind truth=category to learn from them",
     ),
-    "gaps": (swap(FIT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
+    "infinity": (swap(FIT, t_csv="infinite.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
     "gaps to predict": (swap(PREDICT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
     "empty set": (swap(FIT, t_csv="unlabelled.csv"), "the candidate set is empty in row 5"),
     "strangers": (
@@ -438,6 +438,8 @@ def make_wrong_files(folder: Path) -> None:
     frame.iloc[:0].to_csv(folder / "empty.csv", index=False)
     frame.drop(columns=["b", "c"]).to_csv(folder / "few.csv", index=False)
     frame.assign(b=frame["b"].where(~frame.index.isin([3, 7]))).to_csv(folder / "gaps.csv", index=False)
+    infinite = frame.assign(b=frame["b"].where(~frame.index.isin([3, 7]), np.inf))
+    infinite.to_csv(folder / "infinite.csv", index=False)
     unlabelled = frame.assign(candidates=frame["candidates"].where(frame.index != 5, " | "))
     unlabelled.to_csv(folder / "unlabelled.csv", index=False)
 

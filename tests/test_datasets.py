@@ -11,10 +11,10 @@ import scipy.io
 from scipy import sparse
 
 from oneof.data import PartialLabels, describe_datasets, load_dataset
-from oneof.data.cache import cache_folder
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES, DATASETS, ImageName, TableName, VoteName
 from oneof.data.formats import read_cifar
 from oneof.data.loading import data_folder
+from oneof.io.files import cache_folder
 from published import cifar_bytes, idx_gz, mat_bytes, published, put, small_images, small_table
 
 SETS = [[1, 1, 0], [0, 1, 0], [1, 0, 1]]

@@ -264,3 +264,12 @@ def test_what_is_inside_must_take_weights(blobs):
     for wrong in (KNeighborsClassifier(), LogisticRegression, "forest", 3, None, make_pipeline(StandardScaler())):
         with pytest.raises(ValueError, match=r"estimator of EMClassifier is .*takes? sample_weight"):
             EM(wrong).fit(X, S)
+
+
+def test_rows_to_score_whose_label_no_training_row_had_are_doubtful(blobs):
+    X, _, y = blobs
+    matrix = np.eye(3, dtype=bool)[y]
+    with pytest.warns(UserWarning, match="class 2 is a candidate of no training row"):
+        model = EM(LogisticRegression(), rounds=1, random_state=0).fit(X[y < 2], matrix[y < 2])
+    with pytest.warns(UserWarning, match=r"y has no label but 2 in rows .* count as wrong.*CandidateKFold"):
+        model.score(X, matrix)

@@ -12,8 +12,9 @@ from oneof.bench.ledger import read
 from oneof.bench.plan_file import read_plan
 from oneof.bench.record import check_record
 from oneof.bench.running.engines import LocalEngine
+from oneof.bench.running.order import together
 from oneof.bench.running.problem import make_problem
-from oneof.bench.running.runner import Runner, together
+from oneof.bench.running.runner import Runner
 from oneof.cli import app
 
 PLAN = """

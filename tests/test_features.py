@@ -34,7 +34,7 @@ def columns(**given):
         ([[[1], 2], [3, 4]] * 5, ValueError, r"rows of different shapes, none \(ragged\) in row 0 and \(2,\)"),
         (np.ones((10, 3), complex), ValueError, "Complex data not supported: X is of type complex128"),
         (columns(b=1j), ValueError, "Complex data not supported: the column 'b' of X"),
-        (columns(b=["Rome"] * 10), ValueError, "X holds 'Rome' in row 0 of the column 'b'.*OneHotEncoder"),
+        (columns(b=["Rome"] * 10), ValueError, "X holds 'Rome' in row 0 of the column 'b'.*TableEncoder"),
         (columns(b=pd.Categorical(["1", "x"] * 5)), ValueError, "X holds 'x' in row 1 of the column 'b'"),
         (
             columns(b=pd.to_datetime(["2020"] * 10)),

@@ -183,8 +183,9 @@ def test_the_docstring_names_all_that_fit_sets(method):
     X, S = problem()
     cls = method.func
     documented = entries(sections(cls)["Attributes"]).keys()
-    variants = [{"objective": "map"}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
-    found = set()
+    variants = [{"likelihood_weight": None}, {"objective": "released"}] if cls is oneof.IDGP else [{}]
+    variants += [{"outside": 0.1}] if cls.takes_outside else []
+    found = set() if cls.takes_outside else {"outside_rate_", "outside_scale_"}
     for variant in variants:
         model = method(**TINY | variant).fit(pd.DataFrame(X, columns=list("abcde")), S)
         found |= {name for name in vars(model) if name.endswith("_")}

@@ -152,10 +152,13 @@ def test_prior_weights_equal_equations_10_and_11():
     a, gamma, m = 0.7, 1.6, 0.8
     then, now, candidates = draw(7, 5)
     for b in (0.4, 1.0, 2.5):
-        lam = [torch.clamp(a * (t / gamma).exp() + b - 1, min=0) for t in (then, now)]
-        mixed = m * lam[0] + (1 - m) * lam[1]
+        first, second = (a * (t / gamma).exp() + b for t in (then, now))
+        mixed = (m * first + (1 - m) * second - 1).clamp(min=0)  # mixed first, then cut
+        lam = [(each - 1).clamp(min=0) for each in (first, second)]
+        if b < 1:
+            assert not torch.allclose(mixed, m * lam[0] + (1 - m) * lam[1])
         logs = [F.log_prior_weight(t, a, b, gamma) for t in (then, now)]
-        log_w = F.log_mix(*logs, m)
+        log_w = F.log_less(F.log_mix(*(F.log_excess(t, a, b, gamma) for t in (then, now)), m), 1 - b)
         torch.testing.assert_close(log_w.exp(), mixed)
         for eps in (0.0, 1e-3):
             raw = torch.where(candidates, mixed, eps)
@@ -346,4 +349,4 @@ def test_every_formula_of_the_package_is_exported():
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
     }
     shared = set(vars(F.common)) & formulas
-    assert sorted(formulas - shared | {"indicator", "members", "posterior_and_entropy"}) == F.__all__
+    assert sorted(formulas - shared | {"indicator", "members", "possible", "posterior_and_entropy"}) == F.__all__

@@ -144,6 +144,43 @@ def test_proden(weigh):
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
 
 
+@some_priors
+def test_pop(weigh):
+    theta, end, increase, warm_up, period, epochs = 0.3, 0.35, 0.2, 2, 2, 16
+    model = fit(oneof.POP, weigh, epochs=epochs, warm_up=warm_up, period=period, theta=theta, theta_end=end,
+                increase=increase)  # fmt: skip
+    X, S, weight = problem()
+    P = prior(S, weigh)
+    rows, f, left = standardise(X, weight), Layer(K), P.astype(float).copy()
+    w = [[P[i][j] / P[i].sum() for j in range(K)] for i in range(N)]
+    record, thresholds, leavers = [None] * period, [], 0
+    for epoch in range(epochs):
+        u = [f(row) for row in rows]
+        losses = [-sum(w[i][j] * torch.log(softmax(u[i])[j]) for j in range(K)) for i in range(N)]
+        w = [[value.item() for value in softmax_on(constant(u[i]), left[i])] for i in range(N)]
+        descend(losses, weight, f)
+        record[epoch % period] = w
+        if epoch >= warm_up and epoch % period == 0:
+            gone = 0
+            for i in range(N):
+                mean = [sum(snapshot[i][j] for snapshot in record) / period for j in range(K)]
+                for j in range(K):
+                    if mean[j] / max(mean) < theta:
+                        gone += left[i][j] > 0
+                        left[i][j] = mean[j] = 0
+                w[i] = [value / sum(mean) for value in mean]
+            if theta < end and gone < 1e-4 * N * K:
+                theta = min(theta * (1 + increase), end)
+            thresholds.append(theta)
+            leavers += gone
+    assert leavers > 2
+    assert 0.3 < thresholds[-1] == thresholds[-2]  # it has grown, and then stopped
+    check_layer(model.network_, f)
+    check_table(model.w_, w)
+    check_table(model.kept_.double(), left.tolist())
+    assert model.theta_.item() == pytest.approx(theta, abs=1e-12)
+
+
 IDGP = {
     "a": 0.7, "b": 1.3, "gamma": 1.7, "m": 0.6, "d": 0.3, "eps": 0.05, "warm_up": 1, "r": 2, "q": 1,
     "prior_weight": 0.8, "distractor_prior_weight": 0.4, "likelihood_weight": 0.9, "lr_g": RATE_G,
@@ -167,8 +204,8 @@ class Paper:
         lam = [self.concentration(u[j]) + o[j] for j in range(K)]
         return [value / sum(lam) for value in lam]
 
-    def z(self, v, o):  # Eq. 9
-        if self.objective == "uniform":
+    def z(self, v, o, constant=False):  # Eq. 9
+        if self.objective == "uniform" or constant:
             return [torch.tensor(self.p, dtype=torch.float64)] * K
         alpha, beta = ([self.concentration(v[j + k]) for j in range(K)] for k in (0, K))
         return [(alpha[j] + o[j]) / (alpha[j] + beta[j] + o[j]) for j in range(K)]
@@ -182,6 +219,11 @@ class Paper:
                     term = term * (z[k] if o[k] and k != j else 1 - z[k])
                 total = total + term
         return -torch.log(total)
+
+    def rows(self, theta, z, o, pi):  # distractors="rows": a label counts as far as f takes it for wrong
+        belief = [float(pi[j] * theta[j]) if o[j] else 0.0 for j in range(K)]
+        belief = [value / sum(belief) for value in belief]
+        return -sum((o[j] - belief[j]) * torch.log(z[j]) + (1 - o[j]) * torch.log(1 - z[j]) for j in range(K))
 
     def prior(self, theta, z, w, A, B):  # Eq. 6
         return -sum(
@@ -210,10 +252,11 @@ class Paper:
 
 @some_priors
 @pytest.mark.parametrize("alternate", ["simultaneous", "sequential"])
-@pytest.mark.parametrize("objective", ["map", "ml", "uniform"])
+@pytest.mark.parametrize("objective", ["map", "ml", "uniform", "rows"])
 def test_idgp_as_in_the_paper(objective, alternate, weigh):
-    epochs = 5
-    model = fit(oneof.IDGP, weigh, objective=objective, alternate=alternate, epochs=epochs, **IDGP)
+    epochs, rows_count = 5, objective == "rows"
+    named = {"objective": "map", "distractors": "rows"} if rows_count else {"objective": objective}
+    model = fit(oneof.IDGP, weigh, alternate=alternate, epochs=epochs, **named, **IDGP)
     X, S, weight = problem()
     P = prior(S, weigh)
     rows, paper, history = standardise(X, weight), Paper(objective, S, P), []
@@ -249,9 +292,11 @@ def test_idgp_as_in_the_paper(objective, alternate, weigh):
         def objective_of(u, v, hats=hats):
             values = []
             for i in range(N):
-                theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i])
+                theta, z = paper.theta(u[i], S[i]), paper.z(v[i], S[i], rows_count)
                 share = 1.0 if objective == "ml" else IDGP["likelihood_weight"]
                 values.append(share * paper.likelihood(theta, z, S[i], P[i]) + paper.prior(theta, z, *hats[i]))
+                if rows_count:
+                    values[-1] = values[-1] + paper.rows(theta, paper.z(v[i], S[i]), S[i], P[i])
             return values
 
         if objective == "uniform":
@@ -271,7 +316,7 @@ def test_idgp_as_in_the_paper(objective, alternate, weigh):
     assert model.history_["loss"] == pytest.approx(history, abs=1e-9)
     # the responsibilities of Eq. 4 at the end of training
     for i in range(N):
-        theta, z = paper.theta(constant(f(rows[i])), S[i]), paper.z(constant(g(rows[i])), S[i])
+        theta, z = paper.theta(constant(f(rows[i])), S[i]), paper.z(constant(g(rows[i])), S[i], rows_count)
         odds = [P[i][j] * theta[j] * (1 - z[j]) / z[j] if S[i][j] else 0.0 for j in range(K)]
         assert model.label_distributions_[i] == pytest.approx([float(v / sum(odds)) for v in odds], abs=1e-9)
 
@@ -282,8 +327,8 @@ RELEASED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("views", [1, 3])
-def test_idgp_as_released(views, monkeypatch):
+@pytest.mark.parametrize(("views", "consistency"), [(1, "always"), (1, "views"), (3, "always")])
+def test_idgp_as_released(views, consistency, monkeypatch):
     """Section 3.4's restatement of the released code, with products and divisions as its authors wrote them."""
     shifts = [0.0, 0.3, -0.2][:views]
     monkeypatch.setattr(oneof.train.batch, "make_views", lambda x, names, flip: [x + shift for shift in shifts])
@@ -292,7 +337,8 @@ def test_idgp_as_released(views, monkeypatch):
     X, S, weight = problem()
     model = oneof.IDGP(
         objective="released", views="plain+jitter+jitter", epochs=epochs, network=fixed_linear, precision="fp64",
-        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, **RELEASED | {"lr_g": rate},
+        device="cpu", random_state=0, lr=rate, momentum=MOMENTUM, weight_decay=DECAY, consistency=consistency,
+        **RELEASED | {"lr_g": rate},
     ).fit(X, S, sample_weight=weight)  # fmt: skip
     rows, history = standardise(X, weight), []
     f, g = Layer(K, rate), Layer(K, rate, DECAY_G)
@@ -334,7 +380,8 @@ def test_idgp_as_released(views, monkeypatch):
                 else:
                     value = RELEASED["weight_f"] * L_f + RELEASED["weight_fg"] * L_fg
                     value = value + RELEASED["weight_g"] * L_g + RELEASED["weight_gf"] * L_gf
-                    terms.append(value + (ramp * RELEASED["weight_consistency"] * L_c if views > 1 else 0))
+                    left_out = views == 1 and consistency == "views"
+                    terms.append(value + (0 if left_out else ramp * RELEASED["weight_consistency"] * L_c))
                 if shift == 0.0:
                     new_d.append([t.item() for t in softmax_on([value.detach() / T1 for value in u], S[i])])
                     new_bm.append([z[j].item() * S[i][j] for j in range(K)])

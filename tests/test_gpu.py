@@ -89,6 +89,14 @@ def test_trials_side_by_side_end_as_alone(method, images, recordings):
         assert_alike(model, twin, rtol=1e-4, atol=1e-4)
 
 
+def test_trials_of_different_methods_side_by_side_end_as_alone(images):
+    models = [make(name, seed) for seed, name in enumerate(MEMBERS)]
+    alone = [clone(model).fit(*images) for model in models]
+    together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * len(models))
+    for model, twin in zip(together, alone, strict=True):
+        assert_alike(model, twin, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "count"),
     [

@@ -456,7 +456,7 @@ def test_without_a_compiler_cudnn_does_the_work(monkeypatch):
 
     available.cache_clear()
     _kernel.cache_clear()
-    monkeypatch.setattr(torch.cuda, "_compile_kernel", fail)
+    monkeypatch.setattr("oneof.kernels.binaries.kernel", fail)
     network = build("lenet", (1, 28, 28), 5, bf16=True).cuda()
     with pytest.warns(
         UserWarning, match="cannot be compiled .no compiler anywhere.; those of torch and cuDNN are used"

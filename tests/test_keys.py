@@ -122,13 +122,18 @@ def test_every_field_of_annotator_and_split_is_in_the_baseline():
 def test_no_value_of_the_baseline_changes():
     content = FILE.read_text(encoding="utf-8")
     canonical = json.dumps(json.loads(content), sort_keys=True)
-    assert sha256(canonical.encode()).hexdigest()[:16] == "e0b523301cf9125a", (
+    assert sha256(canonical.encode()).hexdigest()[:16] == "5300303dc43b749e", (
         "the baseline is not what it was. A value that was in it must stay, because keys of ledgers depend on it. "
         "If a field was only added, put the new hash here."
     )
 
 
-WITHOUT_KEYS = ("idgp-defaults", "votes")  # ledgers of benchmarks that are no plans
+WITHOUT_KEYS = (
+    "idgp-defaults",
+    "idgp-likelihood",
+    "idgp-literal",
+    "votes",
+)  # ledgers of benchmarks that are no plans
 
 
 @pytest.mark.parametrize("path", [path for path in LEDGERS if path.stem not in WITHOUT_KEYS], ids=lambda p: p.stem)
@@ -219,7 +224,8 @@ def test_a_changed_default_changes_keys_unless_a_plan_holds_to_the_baseline(
 ):
     holding = 'defaults = "baseline"' + PLAN
     before, held = read(PLAN).runs(), read(holding).runs()
-    assert [run.spec for run in before] == [run.spec for run in held]
+    # defaults of IDGP have moved on, those of the others are the baseline's
+    assert [run.label for run, then in zip(before, held, strict=True) if run.spec != then.spec] == ["idgp"]
     with_default(monkeypatch, cls, name, value)
     after = read(PLAN).runs()
     changed = [run.label for run, old in zip(after, before, strict=True) if run.key != old.key]

@@ -137,7 +137,8 @@ def _replace(path):
 @posix
 def test_a_writer_notices_that_its_file_is_gone_or_cut(tmp_path, harm, word):
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path) as ledger:
+    told = pytest.raises(OSError, match=f"was {word} by another program")
+    with told, Ledger(path) as ledger:  # also as it is closed
         ledger.append({"key": "a", "status": "done"})
         with path.open("ab") as other:
             other.write(b'{"key": "b", "status": "done"}\n')  # more is no harm
@@ -145,10 +146,17 @@ def test_a_writer_notices_that_its_file_is_gone_or_cut(tmp_path, harm, word):
         ledger.check_untouched()
         harm(path)
         with pytest.raises(OSError, match=f"was {word} by another program"):
-            ledger.check_untouched()
-        with pytest.raises(OSError, match=f"was {word} by another program"):
             ledger.append({"key": "d", "status": "done"})
-        assert list(ledger.records) == ["a", "c"]
+    assert list(ledger.records) == ["a", "c"]
+
+
+@posix
+def test_an_error_of_another_kind_is_not_hidden_by_a_ledger_that_is_gone(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    with pytest.raises(ZeroDivisionError), Ledger(path):
+        path.unlink() or 1 / 0
+    with Ledger(path):  # the lock was let go
+        pass
 
 
 def test_second_writer_is_refused_until_the_first_closes(tmp_path):

@@ -177,13 +177,25 @@ def test_trials_side_by_side_end_as_alone(method, recordings):
     models = [made(method, views="jitter+jitter", lr=0.01 * (i + 1), epochs=3 + 2 * i) for i in range(3)]
     for i, model in enumerate(models):
         model.set_params(random_state=i, **{"warm_up": i + 1} if hasattr(model, "warm_up") else {})
+    assert_as_alone(models)
+    assert "RecordedSteps" in recordings
+
+
+def test_trials_of_different_methods_side_by_side_end_as_alone(recordings):
+    models = [made(method, views="jitter+jitter") for method in MEMBERS.values()]
+    for i, model in enumerate(models):
+        model.set_params(random_state=i)
+    assert_as_alone(models)
+    assert recordings.count("RecordedSteps") >= len(models)
+
+
+def assert_as_alone(models):
     twins = [clone(model).fit(**rows()) for model in models]
     trials = [model.prepare(**rows()) for model in models]
     generators = [torch.Generator().manual_seed(seed_for(trial.setup.seed, "noise")) for trial in trials]
     run_epochs(graphs.ConcurrentTrials([TrainingRun(trial) for trial in trials], generators))
     for trial, twin in zip(trials, twins, strict=True):
         assert_same(trial.method.finish(trial), twin)
-    assert "RecordedSteps" in recordings
 
 
 # --- what a recording depends on --------------------------------------------------------------------------

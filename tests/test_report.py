@@ -147,7 +147,7 @@ def test_random_splits_are_corrected(plan):
     assert report.resplits("lost") == (898, 112)
     table = tables_of(report)["results"]
     assert "| cc | +1.00 (−1.91 to +3.91) ? |" in table
-    assert "Nadeau-Bengio correction (test/training rows: lost 112/898)." in table
+    assert "Nadeau-Bengio correction (test/training rows: lost 112/898). The plain paired t-test, which" in table
     assert "Plain" not in table
 
 

@@ -1,6 +1,8 @@
 """Published results say what the committed ledgers say."""
 
 import importlib
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,4 +89,34 @@ def _plan(name):
 
 
 def test_committed_ledgers_stay_small():
-    assert sum(path.stat().st_size for path in LEDGERS) < 12 * 2**20
+    assert sum(path.stat().st_size for path in LEDGERS) < 14 * 2**20
+
+
+SEARCHES = {"table1-search": "table1-fashion", "table1-cifar10-search": "table1-cifar10"}  # and where it is used
+
+
+@pytest.mark.parametrize("name", [name for name in SEARCHES if name in REPORTS])
+def test_learning_rates_are_those_that_the_search_chose(name, monkeypatch):
+    """By validation, inside the grid, and taken over by the plans that name the search."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    chosen = importlib.import_module("chosen")
+    plan = _plan(name)
+    for used in (SEARCHES[name], f"{SEARCHES[name]}-realistic"):
+        for dataset, label, _, point in chosen.choices(plan, plan.ledgers()):
+            assert chosen.edges(plan, point) == [], f"the grid of {label} must be widened"
+            assert _plan(used).estimator(label, dataset, {}).lr == point["lr"], f"{label} in {used}"
+
+
+def test_choices_are_printed_as_lines_and_as_overrides(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    chosen = importlib.import_module("chosen")
+    plan = _plan("table1-search")
+    lines = list(chosen.lines_of(plan, plan.ledgers()))
+    assert len(lines) == len(plan.methods)
+    assert "fashion-mnist lws: lr 1.0" in lines
+    blocks = "\n".join(chosen.overrides(plan, plan.ledgers()))
+    overrides = tomllib.loads(blocks)["override"]
+    assert {label: each["lr"] for each in overrides for label in each["methods"]}["lws"] == 1.0
+    narrow = replace(plan, grid={"lr": [0.003, 0.01, 0.03, 0.1]})
+    assert "fashion-mnist cc: lr 0.1 (lr is at the edge)" in chosen.lines_of(narrow, plan.ledgers())
+    assert "fashion-mnist cc: nothing is done" in chosen.lines_of(plan, [ROOT / "none.jsonl"])

@@ -25,8 +25,9 @@ from oneof.bench.record import CRITERIA, check_record, damage_of
 from oneof.bench.running import engines, estimate, execute
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import LocalEngine, Task, TaskResult, execute_task
+from oneof.bench.running.order import execution_order, together
 from oneof.bench.running.problem import make_problem
-from oneof.bench.running.runner import Runner, progress_of, together
+from oneof.bench.running.runner import Runner, progress_of
 from oneof.cli import app
 from oneof.data import load_dataset
 from oneof.data.generate import checksum
@@ -202,6 +203,120 @@ def test_runs_that_are_alike_are_trained_together(tmp_path):
     assert sorted(map(len, together(runs, on_gpu=True))) == [6, 6, 6]
 
 
+@pytest.mark.parametrize("name", oneof.METHODS)
+def test_trials_of_every_method_on_a_table_are_one_stack(name, tmp_path):
+    (tmp_path / "plan.toml").write_text(f'title = "Made"\ndatasets = ["lost"]\ntrials = 3\n[methods.{name}]\n')
+    (stack,) = together(read_plan(tmp_path / "plan.toml").runs())
+    assert len(stack) == 3
+
+
+METHOD_NAMES = ["idgp", "plcr", "pico", "cc", "proden", "competition", "supervised"]
+IMAGES = """
+title = "Made"
+datasets = ["fashion-mnist"]
+trials = 3
+
+[settings]
+network = "NETWORK"
+epochs = 4
+
+""" + "".join(f"[methods.{name}]\n" for name in METHOD_NAMES)
+
+
+class Fake(LocalEngine):
+    """Writes down what it is given, ends the runs of some tasks, and pauses the rest, which leave checkpoints."""
+
+    def __init__(self, most):
+        super().__init__(1)
+        self.most, self.given = most, []
+
+    def submit(self, task):
+        self.given.append(task)
+
+    def collect(self, timeout):
+        task = self.given[-1]
+        if len(self.given) <= self.most:
+            return [TaskResult(task, [fake_record(spec) for spec in task.specs])]
+        task.deadline._end = 0.0  # the budget is spent
+        for path in task.checkpoints:
+            path.touch()
+        return [TaskResult(task, [None] * len(task.specs))]
+
+
+def fake_record(spec):
+    epoch = {"epoch": 0, "validation": dict.fromkeys(CRITERIA, 0.5), "test_accuracy": 0.5, "true_labels": True}
+    results = dict.fromkeys((*CRITERIA, "last_epoch"), epoch) | {
+        "transductive": {"accuracy": 1.0, "true_labels": True}
+    }
+    curves = {name: [0] if name == "epoch" else [0.5] for name in ("epoch", "loss", *CRITERIA, "test_accuracy")}
+    where = {
+        "device": "none",
+        "versions": {},
+        "commit": None,
+        "seconds": 1.0,
+        "memory": {},
+        "candidates": {},
+        "epochs": 1,
+    }
+    return {"key": run_key(spec), "status": "done", "spec": spec, **where, "results": results, "curves": curves}
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    monkeypatch.setattr("oneof.bench.running.runner.resolve_device", lambda device: torch.device("cuda"))
+    monkeypatch.setattr("oneof.bench.running.runner.make_problem", lambda *arguments: None)
+
+
+@pytest.mark.parametrize(("network", "sizes"), [("resnet32", [5, 5, 5, 5, 1]), ("lenet", [11, 10])])
+def test_a_budget_on_a_gpu_ends_with_a_trial_of_every_method(network, sizes, on_gpu, tmp_path):
+    """Whenever it ends: no method has two trials more than another, and the next call goes on where it was."""
+    (tmp_path / "plan.toml").write_text(IMAGES.replace("NETWORK", network))
+    plan, ledger = read_plan(tmp_path / "plan.toml"), tmp_path / "ledger.jsonl"
+    in_order = [(run.spec["method"], run.spec["labels"], run.trial) for run in plan.runs()]
+    engine = Fake(most=1)
+    progress = Runner(plan, ledger, engine, budget=1e6).run()
+    assert [len(task.specs) for task in engine.given] == sizes[:2]
+    assert progress.done == sizes[0]
+    assert executed(engine) == in_order[: sum(sizes[:2])]
+    engine = Fake(most=100)  # what was paused comes first
+    assert Runner(plan, ledger, engine).run().done == len(in_order)
+    assert executed(engine) == in_order[sizes[0] :]
+    assert len(engine.given[0].specs) == sizes[1]
+
+
+def executed(engine):
+    specs = [spec for task in engine.given for spec in task.specs]
+    return [(spec["method"], spec["labels"], spec["seed"]) for spec in specs]
+
+
+def test_what_was_begun_comes_first_and_what_failed_last(tmp_path):
+    (tmp_path / "plan.toml").write_text(IMAGES.replace("NETWORK", "lenet"))
+    runs = read_plan(tmp_path / "plan.toml").runs()
+    keys = [run.key for run in runs]
+    pending = set(keys[2:])
+    order = execution_order(runs, pending, {keys[3]}, {keys[9], keys[4]}, on_gpu=False)
+    assert order == [[runs[i]] for i in (4, 9, 2, *range(5, 9), *range(10, 21), 3)]
+    begun, fresh, failed = execution_order(runs, set(keys[9:]), {keys[20]}, {keys[9], keys[12]}, on_gpu=True)
+    assert (begun, failed) == ([runs[9], runs[12]], [runs[20]])
+    assert fresh == [runs[i] for i in (10, 11, *range(13, 20))]
+
+
+def test_stacks_are_the_plans_own_whatever_is_left(tmp_path):
+    """Also with a checkpoint or a failure among them; a trial of every method comes before the next."""
+    text = bench_data.PLAN.replace("lr = 0.5", "").replace("trials = 2", "trials = 10")
+    (tmp_path / "plan.toml").write_text(text)
+    runs = read_plan(tmp_path / "plan.toml").runs()
+    whole = together(runs)
+    assert [{run.spec["method"] for run in group} for group in whole[:2]] == [{"CC"}, {"PRODEN"}]
+    trials = [[min(run.trial for run in group), max(run.trial for run in group)] for group in whole]
+    assert trials == sorted(trials)
+    cut = {run.key for run in runs} - {whole[0][0].key, whole[1][2].key}
+    begun, failed = {whole[1][0].key}, {whole[0][1].key}
+    assert execution_order(runs, cut, failed, begun, on_gpu=False) == whole
+    only_failed = {whole[1][1].key, whole[1][3].key}
+    assert execution_order(runs, only_failed, only_failed, begun, on_gpu=False) == [[whole[1][1]], [whole[1][3]]]
+
+
 def too_large():
     """The error of torch when the host lacks memory."""
     try:
@@ -242,6 +357,21 @@ def test_a_budget_pauses_and_the_next_call_goes_on(undisturbed, soccer, tmp_path
     assert carry_out(plan, ledger, soccer).done == 6
     assert bench_data.results(read([ledger]).records) == bench_data.results(records)
     assert not (tmp_path / "ledger.checkpoints").exists()
+
+
+def test_a_spent_budget_leaves_a_trial_of_every_method(tmp_path):
+    """Networks on images, which are not stacked."""
+    text = bench_data.PLAN.replace("soccer-player", "mnist").replace('"linear"', '"mlp"')
+    (tmp_path / "plan.toml").write_text(text + '[candidates]\nprocess = "pair"\nparameters = {rate = 0.5}\n')
+    plan, ledger = read_plan(tmp_path / "plan.toml"), tmp_path / "ledger.jsonl"
+    with bench_data.small_mnist(tmp_path / "data") as root:
+        keys = [run.key for run in plan.runs()]
+        options = {"device": "cpu", "root": str(root), "budget": 1e6}
+        assert Runner(plan, ledger, bench_data.Here(last=5), **options).run().done == 4
+        assert list(read([ledger]).records) == keys[:4]
+        assert [path.stem for path in (tmp_path / "ledger.checkpoints").iterdir()] == [keys[4]]
+        assert Runner(plan, ledger, bench_data.Here(), **options).run().done == 6
+        assert list(read([ledger]).records) == keys
 
 
 @pytest.mark.parametrize("by", [-86400.0, 0.0])
@@ -331,17 +461,31 @@ def test_runs_that_are_carried_out_again_with_their_group_leave_no_checkpoints(u
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(undisturbed, soccer, tmp_path):
+class SlowToEnd(Recorded):
+    """Somebody deletes the ledger while the processes of this engine end."""
+
+    path = None
+
+    def __exit__(self, *what):
+        super().__exit__(*what)
+        self.path.unlink()
+
+
+@pytest.mark.parametrize("moment", ["last record", "end of the engine"])
+def test_a_ledger_that_is_deleted_after_the_last_record_is_no_success(moment, undisturbed, soccer, tmp_path):
     plan, records = undisturbed
     path = tmp_path / "ledger.jsonl"
+    engine = (Recorded if moment == "last record" else SlowToEnd)(records)
+    engine.path = path
 
     def disturb(progress):
-        if progress.done == 6:
+        if progress.done == 6 and moment == "last record":
             path.unlink()
 
-    runner = Runner(plan, path, Recorded(records), device="cpu", root=str(soccer), show=disturb)
+    runner = Runner(plan, path, engine, device="cpu", root=str(soccer), show=disturb)
     with pytest.raises(OSError, match=r"the ledger '.*' was deleted or replaced by another program .* call again"):
         runner.run()
+    assert not list(tmp_path.iterdir())  # what was shown of the progress went too
 
 
 def test_a_pause_in_the_middle_of_a_run_changes_nothing(undisturbed, soccer, tmp_path):

@@ -23,7 +23,8 @@ SETTINGS = {"epochs": 30, "precision": "fp64", "device": "cpu"}
 # PLCR and PiCO draw noise for every row, or compare the rows of a batch; Membership draws rows that only its judge
 # sees; Competition mixes rows of a batch. A row of weight two is not two rows.
 ROWS_COUNT = {
-    "check_sample_weight_equivalence_on_dense_data": "a weight of two cannot imitate two rows that meet or part"
+    f"check_sample_weight_equivalence_on_{kind}_data": "a weight of two cannot imitate two rows that meet or part"
+    for kind in ("dense", "sparse")
 }
 
 
@@ -150,8 +151,6 @@ def test_every_form_of_x_and_y(method, blobs):
     sets = [set(np.flatnonzero(row).tolist()) for row in S]
     for other in (scipy.sparse.csr_matrix(S), S.astype(int), pd.DataFrame(S), torch.as_tensor(S), sets):
         assert np.array_equal(method(**settings).fit(X, other).predict_proba(X), expected)
-    with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
-        method().fit(scipy.sparse.csr_matrix(X), S)
     fitted = method(**settings).fit(frame, S)
     assert fitted.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
@@ -169,6 +168,10 @@ def test_class_names_survive(method, blobs):
     assert model.score(X, names[y]) > 0.9
     assert set(model.transduction_) <= set(names)
     assert all(label in candidates for label, candidates in zip(model.transduction_, sets, strict=True))
+    named = method(epochs=2, random_state=0).fit(X, S, classes=names)
+    framed = method(epochs=2, random_state=0).fit(X, pd.DataFrame(S, columns=names))
+    assert named.classes_.tolist() == framed.classes_.tolist() == names.tolist()
+    assert np.array_equal(named.predict_proba(X), framed.predict_proba(X))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ VARIANTS = {
     "idgp ml": (oneof.IDGP, {"objective": "ml"}),
     "idgp uniform": (oneof.IDGP, {"objective": "uniform"}),
     "idgp released": (oneof.IDGP, {"objective": "released"}),
+    "idgp rows": (oneof.IDGP, {"distractors": "rows"}),
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential"}),
     "idgp snapshots and views": (oneof.IDGP, {"m": 0.3, "r": 1, "q": 2, "views": "plain+jitter"}),
     "valen warmed and views": (oneof.VALEN, {"inference_start": "warmed", "views": "jitter+plain"}),

@@ -285,7 +285,7 @@ def test_labels_of_pandas_strings_are_encoded(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.xls", b"", r"must end in .csv, .*parquet or .npz; rename or convert"),
+        ("t.xls", b"", r"must end in .csv, .*xlsx or .npz; rename or convert"),
         ("t.csv", b"", r"cannot be read \(No columns to parse from file\)"),
         ("t.csv", b"a,b\n", r"has no rows, but at least one is needed; fill the table"),
         ("t.csv", b"a,b\n1,2\n1,2,3\n", r"cannot be read \(.*line 3, saw 3\)"),
@@ -449,7 +449,7 @@ def test_targets_are_checked_before_any_work(tmp_path, monkeypatch):
     path = written(tmp_path, "t.csv", "a\n1\n")
     check_target(tmp_path / "new.csv", [path, tmp_path / "absent"])
     check_target(tmp_path / "model", table=False)
-    with pytest.raises(ValueError, match=r"must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet"):
+    with pytest.raises(ValueError, match=r"must end in .csv, .csv.gz, .tsv, .tsv.gz, .jsonl, .* or .xlsx"):
         check_target(tmp_path / "t.npz")
     with pytest.raises(ValueError, match="is an input and would be overwritten"):
         check_target(tmp_path / "." / "t.csv", [path])

@@ -1,6 +1,7 @@
 """Weights of candidates: every posterior honours them, equal ones are plain sets, and they survive everything."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -261,8 +262,11 @@ def test_weights_for_other_classes_are_refused(weighted):
     model = oneof.CC(**SETTINGS).fit(X, sets)
     with pytest.raises(ValueError, match="classes"):
         model.score(X, oneof.WeightedSets(sets.weights, ["a", "b", "z"]))
-    with pytest.raises(ValueError, match="reorder"):
-        model.score(X, oneof.WeightedSets(sets.weights, ["c", "b", "a"]))
+    y = oneof.WeightedSets(sets.weights[:, ::-1], ["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"make a frame, .*, and pass WeightedSets"):
+        model.score(X, y)
+    frame = pd.DataFrame(y.weights, columns=y.classes).reindex(columns=model.classes_, fill_value=0)
+    assert model.score(X, oneof.WeightedSets(frame, model.classes_)) == model.score(X, sets)  # as the message says
 
 
 def test_full_sets_whose_weights_differ_can_be_learned_from():

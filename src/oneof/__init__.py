@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from oneof.data.embedding import embed
     from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
+    from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
     from oneof.labels import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         LWS,
         METHODS,
         PLCR,
+        POP,
         PRODEN,
         RC,
         VALEN,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         PiCO,
         load_model,
     )
+    from oneof.pipeline import Pipeline, TableEncoder, make_pipeline
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -50,6 +53,7 @@ __all__ = [
     "LWS",
     "METHODS",
     "PLCR",
+    "POP",
     "PRODEN",
     "RC",
     "SCORERS",
@@ -61,6 +65,8 @@ __all__ = [
     "Membership",
     "PartialLabels",
     "PiCO",
+    "Pipeline",
+    "TableEncoder",
     "Votes",
     "WeightedSets",
     "compare",
@@ -74,6 +80,8 @@ __all__ = [
     "load_dataset",
     "load_images",
     "load_model",
+    "make_pipeline",
+    "outside_rate",
     "read_annotations",
     "resolve",
     "vote_counts",
@@ -85,6 +93,8 @@ _HOME = {  # all others are at home in oneof.methods
     "CandidateKFold": "oneof.labels",
     "EMClassifier": "oneof.em",
     "PartialLabels": "oneof.data",
+    "Pipeline": "oneof.pipeline",
+    "TableEncoder": "oneof.pipeline",
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
@@ -98,6 +108,8 @@ _HOME = {  # all others are at home in oneof.methods
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
+    "make_pipeline": "oneof.pipeline",
+    "outside_rate": "oneof.estimator.outside",
     "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",
     "vote_counts": "oneof.labels",

@@ -132,6 +132,11 @@ class Command(Group):
         self._ended(limit)
         return False
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether a result was printed: what is done to the process now comes after its work."""
+        return os.fstat(self._files[0].fileno()).st_size > 0
+
     def _ended(self, limit: float) -> int:
         if (code := self.code) is None:
             self.close()

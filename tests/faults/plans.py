@@ -107,16 +107,20 @@ def _workers(command: Command) -> list[int]:
         return []
 
 
-def ledger_damaged(attempt: Attempt, how: str) -> None:
-    """Somebody deletes or truncates the ledger under a running plan.
+def ledger_damaged(attempt: Attempt, how: str, last: bool = False) -> None:
+    """Somebody deletes or truncates the ledger under a running plan, or as it ends (``last``).
 
     What a call says at its end must be true: either it fails with a sentence, or the ledger holds as many runs as
-    it tells. The next call then has all of them.
+    it tells. The next call then has all of them. A process lives on a little after its last words; what is done to
+    the ledger then is nothing that it could have told.
     """
     plan, ledger = lab.write_plan(attempt.folder), attempt.folder / "ledger.jsonl"
     command = attempt.start(*lab.run_words(attempt, plan, ledger), **lab.problem(attempt).faults)
-    if command.wait_until(lambda: ledger.is_file() and ledger.stat().st_size > 100):
-        time.sleep(attempt.chance.uniform(0, 1))
+    runs, wait = (lab.RUNS, 0.2) if last else (1, 1.0)
+    too_late = True
+    if command.wait_until(lambda: len(lab.done_keys(ledger)) >= runs):
+        time.sleep(attempt.chance.uniform(0, wait))
+        too_late = command.has_spoken
         if how == "deleted":
             ledger.unlink()
         else:
@@ -127,7 +131,7 @@ def ledger_damaged(attempt: Attempt, how: str) -> None:
     else:
         check_words(ended)
         told = int(re.match(r"\d+", ended.out).group())
-        if (found := len(lab.done_keys(ledger))) < told:
+        if (found := len(lab.done_keys(ledger))) < told and not too_late:
             raise LostError(f"it tells {told} runs done, but the ledger holds {found}")
     lab.finish_plan(attempt, plan, ledger)
 
@@ -170,17 +174,16 @@ def cases() -> list[Case]:
             "worker-killed", "kill -9 of a worker alone: the plan goes on, the next call mends", 4, worker_killed
         ),
         Case("no-memory", "a worker without memory (RLIMIT_AS): a failed run with advice", 4, no_memory),
-        Case(
-            "ledger-deleted",
-            "ledger deleted under a running plan: noticed, and mended by the next call",
-            3,
-            partial(ledger_damaged, how="deleted"),
-        ),
-        Case(
-            "ledger-truncated",
-            "ledger truncated under a running plan: noticed, and mended by the next call",
-            3,
-            partial(ledger_damaged, how="truncated"),
+        *(
+            Case(
+                f"ledger-{how}{'-at-end' * last}",
+                f"ledger {how} {'as a plan ends' if last else 'under a running plan'}: noticed, and mended by the "
+                "next call",
+                3,
+                partial(ledger_damaged, how=how, last=last),
+            )
+            for how in ("deleted", "truncated")
+            for last in (False, True)
         ),
         Case("progress-broken", "progress.json overwritten with nonsense", 4, progress_damaged),
     ]

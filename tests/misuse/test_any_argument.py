@@ -111,6 +111,8 @@ def em(**settings):
 
 FITTED, EM = model().fit(X, S), em().fit(X, S)
 IDGP, MEMBERSHIP = (model(method, warm_up=0).fit(X, S) for method in (oneof.IDGP, oneof.Membership))
+MIXED = pd.DataFrame({"a": [1, None, 2, 3], "b": list("xyxy"), "c": pd.date_range("2026", periods=4)})
+PIPE = oneof.make_pipeline(oneof.TableEncoder(), model()).fit(MIXED, S)
 GIVEN = {"X": X, "y": S}
 DATA = {"x": X, "candidates": S, "y": np.array([0, 1, 2, 0]), "classes": ["a", "b", "c"], "name": "made"}
 
@@ -130,7 +132,7 @@ LONG = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x"
 CALLS = {
     "fit": (
         lambda **given: model().fit(**given),
-        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": ()},
+        GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": (), "classes": [0, 1, 2]},
     ),
     "predict": (FITTED.predict, {"X": X}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
@@ -140,10 +142,19 @@ CALLS = {
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
     "save": (FITTED.save, {"path": "model"}),
-    "EMClassifier.fit": (lambda **given: em().fit(**given), GIVEN | {"sample_weight": None, "separator": None}),
+    "EMClassifier.fit": (
+        lambda **given: em().fit(**given),
+        GIVEN | {"sample_weight": None, "separator": None, "classes": None},
+    ),
     "EMClassifier.predict_proba": (EM.predict_proba, {"X": X}),
     "EMClassifier.score": (EM.score, GIVEN | {"sample_weight": np.ones(4)}),
     "EMClassifier.disambiguate": (EM.disambiguate, GIVEN),
+    "TableEncoder.fit": (lambda **given: oneof.TableEncoder(**given).fit(X), {"kinds": {}}),
+    "TableEncoder.fit_transform": (lambda **given: oneof.TableEncoder().fit_transform(**given), {"X": X}),
+    "TableEncoder.transform": (oneof.TableEncoder().fit(MIXED).transform, {"X": MIXED}),
+    "make_pipeline": (lambda **given: oneof.make_pipeline(oneof.TableEncoder(), model()).fit(**given), GIVEN),
+    "Pipeline.disambiguate": (PIPE.disambiguate, {"X": MIXED, "y": S}),
+    "Pipeline.save": (PIPE.save, {"path": "model"}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
     "disambiguate probabilities": (

@@ -68,6 +68,7 @@ def files(tmp_path_factory):
     (folder / "text.npz").write_text("no archive")
     (folder / "bad.toml").write_text("title = \n")
     (folder / "empty.toml").write_text("")
+    (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
     (folder / "votes.csv").write_text("task,worker,label\n1,anna,cat\n1,ben,dog\n2,anna,dog\n2,ben,dog\n")
     (folder / "codes.csv").write_text("anna,ben\n0,1\n2,\n")
     (folder / "sizes.csv").write_text("anna,ben\n0.5,1\n2,\n")
@@ -112,10 +113,20 @@ COMMANDS = [
         "fit with a misspelt column", f"{FIT} --candidates candidate --out new".replace("|", ";"), "'candidates'?"
     ),
     refused(
-        "fit without dropping words", f"fit pets.csv --separator | {TINY} --out new", "'truth', 'id'", "--drop"
+        "fit without dropping the truth",
+        f"fit pets.csv --separator | {TINY} --out new",
+        "'truth' holds labels",
+        "--drop truth",
+        notes=("'id' is doubtful", "as identifiers have"),
     ),
-    refused("fit a column of words", f"{FIT} --out new".replace("pets", "words"), "'weight'", "'heavy'"),
-    refused("fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "NaN", "row 0"),
+    works(
+        "fit a column of one word",
+        f"{FIT} --out new".replace("pets", "words"),
+        "column weight: left out: every row has 'heavy'",
+    ),
+    works(
+        "fit a table with a gap", f"{FIT} --out new".replace("pets", "gap"), "column weight: number, 1 gap filled"
+    ),
     refused("fit a table with an empty set", f"{FIT} --out new".replace("pets", "unset"), "row 0"),
     refused("fit a single row", f"{FIT} --out new".replace("pets", "one"), "1"),
     refused(
@@ -189,7 +200,7 @@ COMMANDS = [
     refused("predict a table without a feature", "predict model narrow.csv --out new.csv", "'weight'", "add them"),
     refused("predict a column of words", "predict model words.csv --out new.csv", "'weight'", "'heavy'"),
     refused("predict a table with a gap", "predict model gap.csv --out new.csv", "NaN", "row 0"),
-    refused("predict to an unknown format", "predict model pets.csv --out new.xlsx", "'new.xlsx'", ".parquet"),
+    refused("predict to an unknown format", "predict model pets.csv --out new.xls", "'new.xls'", ".parquet"),
     refused("predict to a missing folder", "predict model pets.csv --out no/new.csv", "'no'", "create it first"),
     refused("predict to the table itself", "predict model pets.csv --out pets.csv", "overwritten"),
     refused("predict with an id that is not there", "predict model pets.csv --id ids --out new.csv", "'id'"),
@@ -312,6 +323,11 @@ COMMANDS = [
     refused("run an empty plan", "run empty.toml", "'empty.toml'"),
     refused("run on an unknown engine", "run empty.toml --engine cloud", "'cloud'", "'ray'"),
     refused("run on an unknown device", "run empty.toml --device tpu", "'tpu'"),
+    refused("sets of no plan", "sets no.toml", "'no.toml'", "check the path"),
+    refused(
+        "sets of a plan that draws none", "sets real.toml", "'real.toml'", "draws no candidate sets", "process"
+    ),
+    refused("sets on an unknown device", "sets real.toml --device tpu", "'tpu'"),
     refused("run with workers in words", "run empty.toml --workers many", "--workers", "integer"),
     refused("status of a plan that is missing", "status no.toml", "'no.toml'"),
     refused("status of a table", "status pets.csv", "not valid TOML"),

@@ -9,7 +9,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from misuse.rows import carry_out, parametrize, refused, warned, works
-from oneof import CC, IDGP, PRODEN, PiCO
+from oneof import CC, IDGP, PRODEN, VALEN, EMClassifier, PiCO
 
 CHANCE = 1 / 3
 
@@ -154,7 +154,7 @@ X_ROWS = [
         lambda k: k.model().fit(k.frame.assign(kind="wild"), k.S),
         "'kind'",
         "'wild'",
-        "OneHotEncoder",
+        "TableEncoder",
     ),
     refused(
         "X has a column of categories",
@@ -207,12 +207,26 @@ X_ROWS = [
         "rename",
     ),
     refused(
-        "X is a sparse matrix",
+        "X is a sparse matrix, of which VALEN would make a graph",
         TypeError,
-        lambda k: k.model().fit(scipy.sparse.csr_array(k.X), k.S),
+        lambda k: VALEN().fit(scipy.sparse.csr_array(k.X), k.S),
         "sparse",
+        "VALEN needs dense rows",
         "toarray()",
     ),
+    refused(
+        "X is a sparse matrix for EMClassifier",
+        TypeError,
+        lambda k: EMClassifier().fit(scipy.sparse.csr_array(k.X), k.S),
+        "EMClassifier needs dense rows",
+    ),
+    refused(
+        "X is a sparse matrix with a gap",
+        ValueError,
+        lambda k: k.model().fit(scipy.sparse.csr_array(np.where(k.X[3, 1] == k.X, np.nan, k.X)), k.S),
+        "NaN or infinity in row 3",
+    ),
+    works("X is a sparse matrix", lambda k: score_of(k, scipy.sparse.coo_array(k.X), k.S), good),
     refused(
         "X is a sparse tensor",
         ValueError,

@@ -344,6 +344,14 @@ LABEL_ROWS = [
     refused("resolve with one fold", ValueError, lambda k: resolve(k.model(), k.X, k.S, folds=1), "folds is 1"),
     refused("resolve with too many folds", ValueError, lambda k: resolve(k.model(), k.X, k.S, 30), "from 2 to 20"),
     refused("resolve with fewer sets", ValueError, lambda k: resolve(k.model(), k.X, k.S[1:]), "40 rows", "39"),
+    refused(
+        "weights with classes in another order",
+        ValueError,
+        lambda k: encode(WeightedSets([[1, 2, 0]], ["c", "b", "a"]), ["a", "b", "c"]),
+        "['c', 'b', 'a']",
+        "pandas.DataFrame(y.weights, columns=y.classes).reindex(columns=classes, fill_value=0)",
+        "WeightedSets(frame, classes)",
+    ),
     refused("weights are negative", ValueError, lambda k: WeightedSets([[1, -1]]), "-1", "at least 0"),
     refused("weights are all zero", ValueError, lambda k: WeightedSets([[1, 1], [0, 0]]), "row 1", "drop"),
     works(

@@ -112,6 +112,34 @@ SETTING_ROWS = [
         lambda k: k.model(warm_start=True, checkpoint=k.folder / "c").fit(k.X, k.S),
         "set one of them",
     ),
+    refused(
+        "a rate in percent",
+        ValueError,
+        lambda k: k.model(outside=10).fit(k.X, k.S),
+        "outside of CC is 10",
+        "[0, 1)",
+    ),
+    refused("a misspelt rate", ValueError, lambda k: k.model(outside="atuo").fit(k.X, k.S), "'atuo'", "'auto'"),
+    refused(
+        "a rate for a method without probabilities",
+        ValueError,
+        lambda k: oneof.LWS(outside=0.1, **TINY).fit(k.X, k.S),
+        "LWS has no probabilities of labels outside the sets",
+        "Competition",
+    ),
+    refused(
+        "a rate of no method",
+        TypeError,
+        lambda k: oneof.outside_rate("idgp", k.X, k.S),
+        "model is 'idgp'",
+        "oneof.",
+    ),
+    refused(
+        "a rate by one fold", ValueError, lambda k: oneof.outside_rate(k.model(), k.X, k.S, folds=1), "folds is 1"
+    ),
+    refused(
+        "negative mixing", ValueError, lambda k: oneof.PRODEN(mixup=-1).fit(k.X, k.S), "mixup of PRODEN is -1"
+    ),
     refused("a misspelt network", ValueError, lambda k: k.model(network="mpl").fit(k.X, k.S), "'mpl'", "'mlp'"),
     refused("a network that is a number", ValueError, lambda k: k.model(network=5).fit(k.X, k.S), "network is 5"),
     refused(
@@ -193,6 +221,19 @@ SETTING_ROWS = [
         lambda k: oneof.IDGP(**TINY | {"warm_up": 2}).fit(k.X, k.S),
         "warm_up is 2",
         "epochs is 2",
+    ),
+    warned(
+        "a snapshot of IDGP within its warm-up",
+        lambda k: oneof.IDGP(**TINY | {"epochs": 3, "warm_up": 2, "q": 1}).fit(k.X, k.S),
+        "q is 1",
+        "warm_up is 2",
+        "the snapshot is of epoch 2",
+    ),
+    warned(
+        "distractors of rows where z is constant",
+        lambda k: oneof.IDGP(**TINY | {"objective": "uniform", "distractors": "rows"}).fit(k.X, k.S),
+        "distractors is 'rows'",
+        "objective='map'",
     ),
     works(
         "a batch larger than the table",

@@ -118,8 +118,13 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the ledger, and look once more whether it is all there if nothing else went wrong."""
+        try:
+            if kind is None:
+                self.check_untouched()
+        finally:
+            self.close()
 
     def _last_byte(self) -> bytes:
         end = self._file.seek(0, os.SEEK_END)

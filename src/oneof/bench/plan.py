@@ -30,7 +30,7 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     [candidates]            # instead of the data sets' own
     process = "instance"    # see `oneof.data.corrupt`
     parameters = {rate = 0.4}
-    files = {lost = "sets.npz"}   # of oneof corrupt: for all trials, or a list with one for each
+    files = {lost = "sets.npz"}   # of oneof corrupt or oneof sets: for all trials, or a list with one for each
 
     [[override]]            # for some methods, some data sets, or both
     methods = ["idgp"]
@@ -169,13 +169,14 @@ class Plan:
 
     def _spec(self, label: str, dataset: str, point: Mapping[str, Any], trial: int) -> Spec:
         estimator = self.estimator(label, dataset, point)
+        labels = BOUNDS.get(self.methods[label]["method"], "candidates")
         return {
             "protocol": PROTOCOL,
             "dataset": dataset,
             "data": data_checksum(dataset),
             "split": {**asdict(self.split), "seed": 0 if self.split.fixed else trial},
-            "candidates": self._candidates(dataset, trial),
-            "labels": BOUNDS.get(self.methods[label]["method"], "candidates"),
+            "candidates": self._candidates(dataset, trial, labels),
+            "labels": labels,
             "method": type(estimator).__name__,
             "version": estimator.version,
             "settings": {name: getattr(estimator, name) for name in plan_fields(type(estimator))},
@@ -194,9 +195,11 @@ class Plan:
         files = self.candidates.files.get(dataset)
         return None if files is None else files[trial].path
 
-    def _candidates(self, dataset: str, trial: int) -> dict[str, Any] | None:
+    def _candidates(self, dataset: str, trial: int, labels: Labels) -> dict[str, Any] | None:
         if dataset in self.candidates.files:
-            return {"sha256": self.candidates.files[dataset][trial].sha256}
+            file = self.candidates.files[dataset][trial]
+            known = {} if labels != "likelihoods" else {"scores_sha256": file.scores_sha256}
+            return {"sha256": file.sha256, **known}
         if self.candidates.process is None:
             return None
         facts: dict[str, Any] = {

@@ -1,6 +1,8 @@
-"""Commands for experiments: ``oneof run``, ``status`` and ``report``."""
+"""Commands for experiments: ``oneof run``, ``sets``, ``status`` and ``report``."""
 
+import json
 import os
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +33,7 @@ class EngineName(StrEnum):
 def run(
     plan: PlanPath,
     ledger: LedgerPath = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores and threads allow.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores allow, one on a GPU.")] = None,
     budget: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Pause after so long; the next call goes on.")
     ] = None,
@@ -50,10 +52,10 @@ def run(
     from oneof.bench.running.runner import Runner
     from oneof.train.runtime import resolve_device
 
-    resolve_device(device)
+    on_gpu = resolve_device(device).type == "cuda"
     _check_engine(engine, address, cpus_per_run, gpus_per_run)
     content, path = read_plan(plan), _ledger(plan, ledger)
-    count = worker_count(content, workers)
+    count = worker_count(content, workers, on_gpu)
     root = None if data is None else str(data)
     if dry:
         for line in estimate(content, path, count, device):
@@ -81,6 +83,48 @@ def _check_engine(engine: EngineName, address: str | None, cpus: float, gpus: fl
         raise ValueError(
             "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or leave them out"
         )
+
+
+@app.command()
+def sets(
+    plan: PlanPath,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where to write; sets/PLAN beside the plan.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Of the annotator: auto, cpu, cuda or cuda:1.")] = "auto",
+    data: DataFolder = None,
+) -> None:
+    """Write the candidate sets that a plan draws into small files, which the plan can name from then on."""
+    from oneof.bench.plan_file import read_plan
+    from oneof.bench.running.problem import write_problem_sets
+    from oneof.train.runtime import resolve_device
+
+    resolve_device(device)
+    content = read_plan(plan)
+    if content.candidates.process is None:
+        raise ValueError(f"the plan {str(plan)!r} draws no candidate sets; name a process under [candidates]")
+    drawn = replace(content, candidates=replace(content.candidates, files={}))
+    folder = plan.parent / "sets" / plan.stem if out is None else out
+    targets = {folder / f"{run.dataset}-{run.trial}.npz": run for run in drawn.runs()}
+    for path in targets:
+        if path.exists():
+            raise ValueError(f"{str(path)!r} is there already; other sets would make other runs: delete it first")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, run in targets.items():
+        write_problem_sets(run.spec, path, data, device)
+        note("sets", f"{path}, {path.stat().st_size // 1000} kB")
+    named = {
+        dataset: [
+            Path(os.path.relpath(path, plan.parent)).as_posix()
+            for path in targets
+            if targets[path].dataset == dataset
+        ]
+        for dataset in content.datasets
+    }
+    typer.echo("name them under [candidates]:")
+    typer.echo(
+        "files = { " + ", ".join(f"{dataset} = {json.dumps(paths)}" for dataset, paths in named.items()) + " }"
+    )
 
 
 @app.command()
@@ -136,13 +180,16 @@ def _ledger(plan: Path, ledger: Path | None) -> Path:
     return plan.parent / "results" / f"{plan.stem}.jsonl" if ledger is None else ledger
 
 
-def worker_count(plan: "Plan", workers: int | None) -> int:
-    """Return how many processes to use: together they never take more threads than there are cores."""
+def worker_count(plan: "Plan", workers: int | None, on_gpu: bool = False) -> int:
+    """Return how many processes to use: together they never take more threads than there are cores.
+
+    On a GPU it is one by default, which trains runs side by side; several processes would take turns.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = max(run.spec["settings"].get("threads", 1) or cores for run in plan.runs())
     most = max(1, cores // threads)
     if workers is None:
-        return most
+        return 1 if on_gpu else most
     if not 1 <= workers <= most:
         raise ValueError(
             f"--workers is {workers}, but must be from 1 to {most}: there are {cores} cores, and a run takes "

@@ -14,6 +14,7 @@ class CacheKind(StrEnum):
     IMAGES = "images"
     ANNOTATORS = "annotators"
     CANDIDATES = "candidates"
+    KERNELS = "kernels"
 
 
 @app.command()

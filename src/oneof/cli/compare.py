@@ -11,17 +11,22 @@ from oneof.cli.app import app, note
 from oneof.cli.method_options import shared_settings
 from oneof.cli.options import (
     Candidates,
+    CandidatesPrefix,
     Device,
     Drop,
+    Format,
     Ids,
     Images,
+    Kinds,
     Quiet,
     Seed,
     Separator,
     Settings,
     Size,
     TablePath,
+    check_format,
     check_size,
+    column_names,
 )
 from oneof.cli.votes import (
     CountColumns,
@@ -29,59 +34,63 @@ from oneof.cli.votes import (
     LongColumns,
     VoteColumns,
     VotesFile,
-    candidates_option,
-    vote_options,
+    label_options,
 )
 
 if TYPE_CHECKING:
     from oneof.comparison import MethodComparison
+
+_Methods = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Those to compare, such as cc,idgp; see oneof methods."),
+]
+_Numbers = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the numbers.")]
 
 
 @app.command()
 def compare(
     table: TablePath,
     candidates: Candidates = "candidates",
+    candidates_prefix: CandidatesPrefix = None,
     separator: Separator = None,
     votes: VoteColumns = None,
     long: LongColumns = None,
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Those to compare, such as cc,idgp; see oneof methods."),
-    ] = None,
+    methods: _Methods = None,
     cv: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     settings: Settings = None,
     seed: Seed = 0,
     device: Device = "auto",
     ids: Ids = None,
     drop: Drop = None,
+    kinds: Kinds = None,
+    form: Format = None,
     images: Images = None,
     size: Size = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the numbers.")
-    ] = None,
+    json_out: _Numbers = None,
     quiet: Quiet = False,
 ) -> None:
     """Say which method to take: all are judged by the candidate sets of held-out rows.
 
     No true labels are needed. Settings of --set go to all methods that have them.
     """
-    from oneof.cli.model_tables import read_training
+    from oneof.cli.encoding import training_table
     from oneof.comparison import compare as judge
     from oneof.train.runtime import resolve_device
 
     _check_targets(table, html, json_out)
     check_size(size, images)
+    check_format(form, table)
     resolve_device(device)
     shared = shared_settings(settings or []) | {"device": device}
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    others = [*(ids or []), *(drop or [])]
-    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
-    found = judge(rows, y, names, cv, shared, random_state=seed, verbose=int(not quiet))
+    labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    others = [*column_names(ids), *column_names(drop)]
+    encoded, y = training_table(table, labels, others, kinds, images, size, not quiet, form)
+    found = judge(encoded.rows, y, names, cv, shared, random_state=seed, verbose=int(not quiet))
     _write(found, table.name, html, json_out)
     typer.echo(str(found))
     for path in filter(None, (html, json_out)):

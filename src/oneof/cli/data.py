@@ -8,20 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
-from oneof.cli.options import Candidates, Separator, TablePath
+from oneof.cli.options import (
+    Candidates,
+    CandidatesPrefix,
+    Drop,
+    Format,
+    Separator,
+    TablePath,
+    check_format,
+    column_names,
+)
 from oneof.cli.votes import (
     CountColumns,
     Denial,
     LongColumns,
     VoteColumns,
     VotesFile,
-    candidates_option,
-    vote_options,
+    label_options,
 )
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels
     from oneof.data.generate import Generated
+    from oneof.data.tables import Table
 
 
 class Mode(StrEnum):
@@ -148,10 +157,16 @@ def inspect(
     denial: Denial = None,
     truth: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of true labels, if any.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
+    candidates_prefix: CandidatesPrefix = None,
+    form: Format = None,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Also estimate how many rows lack their true label.")
+    ] = False,
+    drop: Drop = None,
 ) -> None:
     """Say how ambiguous candidate sets are, and where no method can learn from them.
 
-    Of votes it says, too, whom to trust.
+    Of votes it says, too, whom to trust. --outside fits the method competition to the other columns.
     """
     from oneof.cli.model_tables import labels_of, read, truth_for
     from oneof.data import tables
@@ -160,14 +175,34 @@ def inspect(
 
     if html is not None:
         tables.check_target(html, [table], table=False)
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    columns = [*(given.in_table if given else [candidates]), *([] if truth is None else [truth])]
-    data = read(table, columns, None)
-    data, labels = labels_of(data, given, candidates, separator)
-    classes = labels.classes if given else labels.columns.to_numpy()
+    check_format(form, table)
+    where = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    columns = [*where.in_table, *([] if truth is None else [truth])]
+    data, labels = labels_of(read(table, columns, None, form=form), where)
+    classes = labels.classes if where.given else labels.columns.to_numpy()
     result = look(labels, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
         typer.echo(line)
+    if outside:
+        typer.echo(_outside_line(data, [*columns, *column_names(drop)], labels))
     if html is not None:
         write_page(result, html, table.name)
         note("page", str(html))
+
+
+def _outside_line(data: "Table", apart: list[str], labels: Any) -> str:
+    """Estimate how many rows lack their true label."""
+    from oneof.cli.encoding import encode_table
+    from oneof.cli.model_tables import features
+    from oneof.estimator.outside import LEAST_RATE, outside_rate
+    from oneof.methods import METHODS
+
+    settings: dict[str, Any] = {"random_state": 0}
+    rows = encode_table(features(data, apart), {}, labels).rows
+    rate = outside_rate(METHODS["competition"](**settings), rows, labels)
+    if rate < LEAST_RATE:
+        return fold("Hardly any row lacks its true label (estimated: below 1 %).")
+    return fold(
+        f"About {100 * rate:.0f} % of the rows lack their true label (estimated); fit with "
+        f"--set outside={rate:.2f}."
+    )

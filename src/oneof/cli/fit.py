@@ -11,17 +11,22 @@ from oneof.cli.app import app, fold
 from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
+    CandidatesPrefix,
     Device,
     Drop,
+    Format,
     Ids,
     Images,
+    Kinds,
     Quiet,
     Seed,
     Separator,
     Settings,
     Size,
     TablePath,
+    check_format,
     check_size,
+    column_names,
 )
 from oneof.cli.votes import (
     CountColumns,
@@ -29,8 +34,7 @@ from oneof.cli.votes import (
     LongColumns,
     VoteColumns,
     VotesFile,
-    candidates_option,
-    vote_options,
+    label_options,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +46,7 @@ def fit(
     table: TablePath,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     candidates: Candidates = "candidates",
+    candidates_prefix: CandidatesPrefix = None,
     separator: Separator = None,
     votes: VoteColumns = None,
     long: LongColumns = None,
@@ -60,27 +65,31 @@ def fit(
     device: Device = "auto",
     ids: Ids = None,
     drop: Drop = None,
+    kinds: Kinds = None,
+    form: Format = None,
     images: Images = None,
     size: Size = None,
     quiet: Quiet = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
-    All columns but those of labels, --id and --drop are features; with --images the images alone are.
+    All columns but those of labels, --id and --drop are features; with --images the images alone are. What becomes
+    of columns with gaps, categories, dates and text is printed, and kept in the model.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     """
-    from oneof.cli.model_tables import read_training
+    from oneof.cli.encoding import training_table
     from oneof.train.runtime import resolve_device
 
     _check_model_target(out, table)
     check_size(size, images)
+    check_format(form, table)
     resolve_device(device)
     make = _maker(method, estimator, settings or [], seed, device, quiet)
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
-    others = [*(ids or []), *(drop or [])]
-    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
-    model = make(rows, y).fit(rows, y)
-    model.save(out)
+    labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    others = [*column_names(ids), *column_names(drop)]
+    encoded, y = training_table(table, labels, others, kinds, images, size, not quiet, form)
+    model = make(encoded.rows, y).fit(encoded.rows, y)
+    encoded.joined(model).save(out)
     typer.echo(_summary(model, y))
     typer.echo(fold(f"{type(model).__name__} model written to {out}"))
 

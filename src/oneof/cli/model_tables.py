@@ -1,6 +1,6 @@
 """Tables as the commands for models read and write them: rows, candidate sets and results."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from oneof.cli.app import fold, note
-from oneof.cli.votes import VoteOptions
+from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
 from oneof.data.folder import decode_images, image_paths
 from oneof.io import tensors as tensor_file
@@ -18,14 +18,15 @@ from oneof.io.words import listed, shown
 from oneof.labels import encode
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
-from oneof.methods import Classifier, load_model
+from oneof.methods import Model, load_model
+from oneof.pipeline import Pipeline, TableEncoder
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _NAMED = 5  # labels in a message
 
 
-def load(path: Path) -> Classifier:
+def load(path: Path) -> Model:
     """Read a fitted model; a table in its place is told from a damaged model."""
     if tables.is_table(path) and path.is_file():
         raise ValueError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
@@ -39,23 +40,30 @@ def read(
     size: int | tuple[int, int] | None = None,
     channels: Any = None,
     progress: bool = True,
+    form: str | None = None,
+    texts: Collection[str] = (),
 ) -> tables.Table:
-    """Read a table; with ``images`` its rows are the images that this column names."""
+    """Read a table, ``-`` in the format ``form``; with ``images`` its rows are the images that this column names.
+
+    The columns ``texts`` are no numbers, whatever they look like.
+    """
     if not tables.is_table(table) and _is_model(table):
         raise ValueError(f"{str(table)!r} is a model, but a table is needed here; give a file of rows")
     if images is None:
-        return tables.read_table(table, columns)
+        return tables.read_table(table, columns, texts, form)
     if table.suffix.lower() == ".npz":
         raise ValueError(
             f"--images is {images!r}, but {str(table)!r}, as every .npz file, holds its images in x; leave "
             "--images out"
         )
-    data = tables.read_table(table, [*columns, images])
+    data = tables.read_table(table, [*columns, images], form=form)
     paths = image_paths(table, images, data.columns[images].tolist())
     return data._replace(rows=decode_images(paths, size, channels, progress=progress))
 
 
-def read_for(model: Classifier, table: Path, columns: list[str], images: str | None) -> tables.Table:
+def read_for(
+    model: Model, table: Path, columns: list[str], images: str | None, form: str | None = None
+) -> tables.Table:
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
     if model.input_shape_ is None:
         if images is not None:
@@ -63,9 +71,12 @@ def read_for(model: Classifier, table: Path, columns: list[str], images: str | N
                 f"--images is {images!r}, but the model was fitted on a table of {model.n_features_in_} features, "
                 "not on images; leave --images out"
             )
-        return read(table, columns, None)
+        encoder = encoder_of(model)
+        kinds = encoder.used_columns() if encoder else {}
+        texts = [name for name, kind in kinds.items() if kind != "number"]
+        return read(table, columns, None, form=form, texts=texts)
     if images is None:
-        data = read(table, columns, None)
+        data = read(table, columns, None, form=form)
         if not isinstance(data.rows, np.ndarray):
             raise ValueError(
                 f"the model was fitted on images, but the rows of {str(table)!r} are no images; pass "
@@ -73,7 +84,13 @@ def read_for(model: Classifier, table: Path, columns: list[str], images: str | N
             )
         return data
     channels, height, width = model.input_shape_
-    return read(table, columns, images, (height, width), channels)
+    return read(table, columns, images, (height, width), channels, form=form)
+
+
+def encoder_of(model: Model) -> TableEncoder | None:
+    """Return the encoder of a model that was fitted on a table with more than numbers."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else None
+    return first if isinstance(first, TableEncoder) else None
 
 
 def features(data: tables.Table, apart: Sequence[str]) -> Any:
@@ -89,30 +106,37 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
                 f"the column {name!r} names image files (such as {cell!r}); pass --images {name} to learn from "
                 f"them, or --drop {name} to leave them out"
             )
-    return tables.numeric_features(data, apart)
+    return tables.mixed_features(data, apart)
 
 
 def read_training(
     table: Path,
-    given: VoteOptions | None,
-    candidates: str,
-    separator: str | None,
+    labels: Labels,
     others: Sequence[str],
     images: str | None,
     size: int | None,
     progress: bool,
+    form: str | None = None,
+    texts: Collection[str] = (),
 ) -> tuple[Any, Any]:
     """Return the features of a table and what it is labelled with: see `labels_of`.
 
     ``others`` are the columns that are no features besides those of labels.
     """
-    apart = [*(given.in_table if given else [candidates]), *others]
-    data, y = labels_of(read(table, apart, images, size, progress=progress), given, candidates, separator)
+    apart = [*labels.in_table, *others]
+    data, y = labels_of(read(table, apart, images, size, progress=progress, form=form, texts=texts), labels)
     return features(data, apart), y
 
 
-def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:
+def features_for(model: Model, data: tables.Table, apart: list[str]) -> Any:
     """Return the features that the model knows by name, or else all that there are."""
+    encoder = encoder_of(model)
+    if encoder is not None:
+        if isinstance(data.rows, np.ndarray):
+            raise ValueError(
+                f"{str(data.path)!r} holds an array, but the model was fitted on a table; give a table"
+            )
+        return tables.named_columns(data, list(encoder.used_columns()))
     names = getattr(model, "feature_names_in_", None)
     rows = tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
     if model.input_shape_ is None and rows.ndim == 2 and rows.shape[1] != model.n_features_in_:
@@ -143,19 +167,47 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
     return [[cell] if isinstance(cell, str) else cell for cell in cells]
 
 
-def labels_of(
-    data: tables.Table, given: VoteOptions | None, column: str, separator: str | None
-) -> tuple[tables.Table, Any]:
+def labels_of(data: tables.Table, labels: Labels) -> tuple[tables.Table, Any]:
     """Return the table and what it is labelled with: votes, or candidate sets as a frame named by classes."""
-    if given is not None:
-        return given.read(data)
-    sets, classes = encode(read_labels(data, column, separator))
+    if labels.given is not None:
+        return labels.given.read(data)
+    if labels.prefix is not None:
+        data = one_hot_sets(data, labels.prefix, labels.column)
+    sets, classes = encode(read_labels(data, labels.column, labels.separator))
     return data, pd.DataFrame(sets, columns=classes)
 
 
-def candidates_for(model: Classifier, data: tables.Table, column: str, separator: str | None) -> NDArray[Any]:
-    """Return the candidate sets of a column as a boolean matrix over the model's classes."""
-    return encode(read_labels(data, column, separator, model.classes_), model.classes_)[0]
+def labels_for(model: Model, data: tables.Table, labels: Labels) -> tuple[tables.Table, Any, Any]:
+    """Return the table, its sets over the model's classes (votes, or a boolean matrix), and how they are shown."""
+    if labels.given is not None:
+        data, judged = labels.given.read(data, model.classes_)
+        return data, judged, [model.classes_[row].tolist() for row in judged.candidates]
+    if labels.prefix is not None:
+        data = one_hot_sets(data, labels.prefix, labels.column)
+    cells = read_labels(data, labels.column, labels.separator, model.classes_)
+    return data, encode(cells, model.classes_)[0], data.columns[labels.column]
+
+
+def one_hot_sets(data: tables.Table, prefix: str, column: str) -> tables.Table:
+    """Return a table in which one column of lists takes the place of columns of 0 and 1, one for each class."""
+    if isinstance(data.rows, np.ndarray):
+        raise ValueError(
+            f"--candidates-prefix is {prefix!r}, but {str(data.path)!r} has no columns; pass --candidates"
+        )
+    names = [name for name in data.rows if name.startswith(prefix) and len(name) > len(prefix)]
+    if len(names) < 2:
+        raise ValueError(
+            f"--candidates-prefix is {prefix!r}, but {len(names)} columns of {str(data.path)!r} begin with it; "
+            f"there are {listed(data.rows)}"
+        )
+    if column in data.rows:
+        raise ValueError(
+            f"{str(data.path)!r} has a column {column!r} beside those of {prefix!r}; pass --drop {column}"
+        )
+    matrix = data.rows[names].rename(columns=lambda name: name.removeprefix(prefix))
+    sets, classes = encode(matrix)
+    cells = pd.Series([classes[row].tolist() for row in sets], dtype=object)
+    return data._replace(rows=data.rows.drop(columns=names), columns=data.columns.assign(**{column: cells}))
 
 
 def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray[Any]:
@@ -181,10 +233,10 @@ def with_ids(keys: Any, results: dict[str, Any]) -> Any:
     return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
 
 
-def write_results(result: Any, out: Path) -> None:
+def write_results(result: Any, out: Path, form: str | None = None) -> None:
     """Write results, and say so."""
-    tables.write_table(result, out)
-    typer.echo(fold(f"{len(result)} rows written to {out}"))
+    tables.write_table(result, out, form)
+    typer.echo(fold(f"{len(result)} rows written to {out}"), err=tables.is_standard(out))
 
 
 def _is_model(path: Path) -> bool:

@@ -10,14 +10,27 @@ import typer
 
 from oneof.cli.app import app, show_grid
 from oneof.cli.method_options import method_named
-from oneof.cli.options import Candidates, Ids, Images, ModelPath, Separator, TableOut, TablePath
+from oneof.cli.options import (
+    Candidates,
+    CandidatesPrefix,
+    Format,
+    Ids,
+    Images,
+    ModelPath,
+    Separator,
+    TableOut,
+    TablePath,
+    check_format,
+    column_names,
+)
 from oneof.cli.votes import (
     CountColumns,
     Denial,
+    Labels,
     LongColumns,
     VoteColumns,
     VotesFile,
-    candidates_option,
+    label_options,
     vote_options,
 )
 
@@ -49,18 +62,26 @@ def methods(
 
 
 @app.command()
-def predict(model: ModelPath, table: TablePath, out: TableOut, ids: Ids = None, images: Images = None) -> None:
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    out: TableOut,
+    ids: Ids = None,
+    images: Images = None,
+    form: Format = None,
+) -> None:
     """Write the most likely class of every row."""
     from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
-    tables.check_target(out, [model, table])
-    names = list(dict.fromkeys(ids or []))
+    check_format(form, table, out)
+    tables.check_target(out, [model, table], form=form)
+    names = column_names(ids)
     fitted = load(model)
-    data = read_for(fitted, table, names, images)
+    data = read_for(fitted, table, names, images, form)
     probabilities = fitted.predict_proba(features_for(fitted, data, names))
     best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
-    write_results(with_ids(data.columns[names], best), out)
+    write_results(with_ids(data.columns[names], best), out, form)
 
 
 @app.command()
@@ -77,25 +98,29 @@ def score(
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
+    candidates_prefix: CandidatesPrefix = None,
+    form: Format = None,
 ) -> None:
     """Print how good the predictions are."""
-    from oneof.cli.model_tables import candidates_for, features_for, load, read_for
+    from oneof.cli.model_tables import features_for, labels_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
 
-    given = vote_options(("--labels", labels), votes, long, counts, votes_file, denial, separator)
-    if given is None and labels is None:
+    if labels is not None and candidates_prefix is not None:
+        raise ValueError(
+            f"--labels is {labels!r} and --candidates-prefix is {candidates_prefix!r}; give one of them"
+        )
+    check_format(form, table)
+    other = ("--labels", labels) if candidates_prefix is None else ("--candidates-prefix", candidates_prefix)
+    given = vote_options(other, votes, long, counts, votes_file, denial, separator)
+    if given is None and other[1] is None:
         raise ValueError(
             "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
         )
     fitted = load(model)
-    apart = given.in_table if given else [str(labels)]
-    data = read_for(fitted, table, apart, images)
-    if given:
-        data, judged = given.read(data, fitted.classes_)
-        sets = judged.weights
-    else:
-        sets = candidates_for(fitted, data, apart[0], separator)
-    probabilities = fitted.predict_proba(features_for(fitted, data, apart))
+    where = Labels(given, labels or "labels", separator, candidates_prefix)
+    data, sets, _ = labels_for(fitted, read_for(fitted, table, where.in_table, images, form), where)
+    sets = sets.weights if given else sets
+    probabilities = fitted.predict_proba(features_for(fitted, data, where.in_table))
     plain = bool(((sets > 0).sum(1) == 1).all())
     meaning = "every row has one label: this is the accuracy" if plain else "on plain labels it is the accuracy"
     typer.echo(f"approximated accuracy  {approximated_accuracy(probabilities, sets).mean():.4f}  ({meaning})")
@@ -117,32 +142,31 @@ def disambiguate(
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
+    candidates_prefix: CandidatesPrefix = None,
+    form: Format = None,
 ) -> None:
     """Write the most likely candidate of every row.
 
-    With it come its probability and the margin to the second; without --id the rows are numbered from 0.
+    With it come its probability and the margin to the second; without --id the rows are numbered from 0. A model
+    that was fitted with --set outside=... also says how likely it is that no candidate is right.
     """
     import pandas as pd
 
-    from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
+    from oneof.cli.model_tables import features_for, labels_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
-    tables.check_target(out, [model, table])
-    names = list(dict.fromkeys(ids or []))
-    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    check_format(form, table, out)
+    tables.check_target(out, [model, table], form=form)
+    names = column_names(ids)
+    labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     fitted = load(model)
-    apart = [*(given.in_table if given else [candidates]), *names]
-    data = read_for(fitted, table, apart, images)
-    sets: Any
-    if given:
-        data, judged = given.read(data, fitted.classes_)
-        sets, shown = judged, [fitted.classes_[row].tolist() for row in judged.candidates]
-    else:
-        sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
+    apart = [*labels.in_table, *names]
+    data, sets, shown = labels_for(fitted, read_for(fitted, table, apart, images, form), labels)
     decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
-    write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
+    outside = {"outside": decision.outside} if getattr(fitted, "outside", 0) != 0 else {}
+    result = with_ids(keys, {"candidates": shown, **decision._asdict(), **outside})
+    write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out, form)
 
 
 @app.command()

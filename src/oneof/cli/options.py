@@ -1,20 +1,40 @@
 """Options and arguments that several commands share."""
 
+import csv
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .npz file.")]
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE", help="A .csv, .tsv, .jsonl, .xlsx, .parquet or .npz file, or - for standard input."
+    ),
+]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
-TableOut = Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .tsv or .parquet file to write.")]
+TableOut = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="A .csv, .tsv, .jsonl, .xlsx or .parquet file to write, or - for standard output.",
+    ),
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Of -: csv, tsv, jsonl, xlsx, parquet or npz.")
+]
 Candidates = Annotated[str, typer.Option(metavar="COLUMN", help="The column of candidate sets.")]
+CandidatesPrefix = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Before the names of columns of 0 and 1, one a class, such as is_."),
+]
 Separator = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Stands between the labels of a cell; without it a cell is one label."),
 ]
 Ids = Annotated[
-    list[str] | None, typer.Option("--id", metavar="COLUMN", help="A column that names the rows; may be repeated.")
+    list[str] | None, typer.Option("--id", metavar="COLUMNS", help="Columns that name the rows, such as id,name.")
 ]
 Images = Annotated[
     str | None,
@@ -29,9 +49,33 @@ Settings = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, such as a,b,c.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="COLUMN=KIND",
+        help="What a column shall be: number, category, date, text or drop; may be repeated.",
+    ),
+]
 Size = Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def column_names(texts: list[str] | None) -> list[str]:
+    """Return the columns that lists such as ``a,b,c`` name, each once; a name with a comma stands in quotes."""
+    names = [name.strip() for row in csv.reader(texts or [], skipinitialspace=True) for name in row]
+    if "" in names:
+        raise ValueError(f"{','.join(texts or [])!r} names a column without a name; write such as a,b,c")
+    return list(dict.fromkeys(names))
+
+
+def check_format(form: str | None, *paths: Path) -> None:
+    """Refuse a format where no table is standard input or output."""
+    if form is not None and not any(str(path) == "-" for path in paths):
+        raise ValueError(
+            f"--format is {form!r}, but is for - alone, and files are known by their extensions; leave it out"
+        )
 
 
 def check_size(size: int | None, images: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -94,9 +94,45 @@ class VoteOptions:
         return vote_counts(counts, classes)
 
 
-def candidates_option(column: str) -> tuple[str, str | None]:
-    """Return the option of candidate sets and its column, None where it is the default."""
-    return "--candidates", None if column == "candidates" else column
+class Labels(NamedTuple):
+    """Where the labels of a table are: in columns of votes, in one column, or in columns of 0 and 1."""
+
+    given: VoteOptions | None
+    column: str
+    separator: str | None = None
+    prefix: str | None = None
+
+    @property
+    def in_table(self) -> list[str]:
+        """The columns that are read apart from features."""
+        if self.prefix is not None:
+            return []
+        return self.given.in_table if self.given else [self.column]
+
+
+def label_options(
+    candidates: str,
+    prefix: str | None,
+    separator: str | None,
+    votes: str | None,
+    long: str | None,
+    counts: str | None,
+    votes_file: Path | None,
+    denial: str | None,
+) -> Labels:
+    """Return where the labels of a table are; refuse options that do not go together."""
+    other = candidates_option(candidates, prefix)
+    given = vote_options(other, votes, long, counts, votes_file, denial, separator)
+    return Labels(given, candidates, separator, prefix)
+
+
+def candidates_option(column: str, prefix: str | None = None) -> tuple[str, str | None]:
+    """Return the option of candidate sets and what was given for it, None where that is the default."""
+    if prefix is None:
+        return "--candidates", None if column == "candidates" else column
+    if column != "candidates":
+        raise ValueError(f"--candidates is {column!r} and --candidates-prefix is {prefix!r}; give one of them")
+    return "--candidates-prefix", prefix
 
 
 def vote_options(

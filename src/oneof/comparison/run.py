@@ -24,6 +24,7 @@ from oneof.io.words import reason, shown, warn
 from oneof.labels import CandidateKFold, WeightedSets, check_learnable, check_same_rows, encode_weights
 from oneof.methods import CC, Classifier
 from oneof.train.divergence import TrainingDiverged
+from oneof.train.rows import SparseRows
 
 _ANY_METHOD: Any = CC  # rows are the same for all
 
@@ -100,7 +101,9 @@ def compare(
             model.random_state = seed
         check(model)
     # Frames keep the names of their columns, images their channels last, as users have them.
-    rows = X if isinstance(X, pd.DataFrame) else x if x.ndim == 2 else np.moveaxis(x, 1, -1)
+    rows: Any = X if isinstance(X, pd.DataFrame) else x if x.ndim == 2 else np.moveaxis(x, 1, -1)
+    if isinstance(x, SparseRows):
+        rows = x.matrix
     sets = WeightedSets(candidates, classes) if weighted else pd.DataFrame(candidates, columns=classes)
     found: dict[str, HeldOut] = {}
     with StageProgress("comparison", list(contenders), verbose > 0) as progress:

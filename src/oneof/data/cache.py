@@ -7,12 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from oneof.io.files import cache_folder
 from oneof.io.words import shown
 
 KINDS = {
     "images": "decoded images of your own tables",
     "annotators": "classifiers that made candidate sets",
     "candidates": "candidate sets that were made",
+    "kernels": "kernels that were compiled for a GPU",
 }
 LIMIT_VARIABLE = "ONEOF_IMAGE_CACHE_GB"
 _LIMIT = 2.0  # gigabytes
@@ -28,15 +30,6 @@ class Usage(NamedTuple):
     files: int
     size: int  # bytes
     folder: Path
-
-
-def cache_folder() -> Path:
-    """Return ``$XDG_CACHE_HOME/oneof``, by default ``~/.cache/oneof``."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "oneof"
-    except RuntimeError:
-        raise FileNotFoundError("there is no home folder for the cache; set XDG_CACHE_HOME to a folder") from None
 
 
 def cache_usage(kinds: Collection[str] = tuple(KINDS)) -> list[Usage]:

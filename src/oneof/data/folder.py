@@ -13,7 +13,6 @@ import numpy as np
 
 from oneof.data.cache import (
     LIMIT_VARIABLE,
-    cache_folder,
     cache_usage,
     image_limit,
     make_room,
@@ -25,7 +24,7 @@ from oneof.data.decoding import Bytes, decode, listed_files
 from oneof.data.label_cells import label_sets
 from oneof.data.tables import read_table
 from oneof.io.arguments import as_path
-from oneof.io.files import replacing
+from oneof.io.files import cache_folder, replacing
 from oneof.io.words import shown, warn
 from oneof.labels import encode, rows_text
 

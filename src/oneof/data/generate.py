@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from oneof.data import annotator as annotators
 from oneof.data import corrupt
 from oneof.data.annotator import Annotator
-from oneof.data.cache import cache_folder
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
+from oneof.io.files import cache_folder
 from oneof.io.words import shown
 from oneof.methods import load_model
 from oneof.train.checkpoint import fingerprint
@@ -124,17 +124,33 @@ def set_likelihoods(
 
     Nobody has this but who made the sets: it shows what could be learned from them if the annotator were known.
     """
-    labels = _true_labels(data)
     arguments, rows, decided = _decided(data, process, parameters, annotator, rows)
     if decided is not None:
-        settings = {
-            "data_sha256": fingerprint(data.x, labels),
-            **_annotator_settings(decided, rows, precision, None),
-        }
-        model = _annotator_model(decided, data, rows, settings, device, precision, cache=True, verbose=0)
-        arguments["scores"] = decided.scores(model, data.x)
-    found = corrupt.set_log_likelihoods(data.candidates, process, arguments)
-    likelihoods: NDArray[Any] = np.exp(found - found.max(1, keepdims=True))
+        arguments["scores"] = annotator_scores(data, decided, rows, device, precision)
+    return scaled_likelihoods(data.candidates, process, arguments)
+
+
+def annotator_scores(
+    data: PartialLabels, annotator: Annotator, rows: NDArray[Any], device: str = "auto", precision: str = "fp32"
+) -> NDArray[Any]:
+    """Return the log-probabilities (n, K) by which `generate` draws; the annotator is trained, or read back."""
+    decided = annotator.resolve(data.x, len(data.classes))
+    settings = {
+        "data_sha256": fingerprint(data.x, _true_labels(data)),
+        **_annotator_settings(decided, rows, precision, None),
+    }
+    model = _annotator_model(decided, data, rows, settings, device, precision, cache=True, verbose=0)
+    return decided.scores(model, data.x)
+
+
+def scaled_likelihoods(candidates: NDArray[np.bool_], process: str, arguments: Mapping[str, Any]) -> NDArray[Any]:
+    """Return P(S | x, y = j) (n, K) divided by its largest value in each row, given all arguments of the process.
+
+    A set that cannot be, as rounded scores may have it, says nothing: all its labels count alike.
+    """
+    found = corrupt.set_log_likelihoods(candidates, process, arguments)
+    best = found.max(1, keepdims=True)
+    likelihoods: NDArray[Any] = np.where(np.isneginf(best), candidates, np.exp(found - np.maximum(best, -1e300)))
     return likelihoods
 
 

@@ -7,12 +7,12 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from oneof.data.cache import cache_folder
 from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName, VoteName
 from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch, remove_archive
 from oneof.data.formats import Bytes, read_cifar, read_counts, read_idx, read_mat
 from oneof.io.arguments import as_path
+from oneof.io.files import cache_folder
 from oneof.io.words import alternatives, shown
 
 Root = str | os.PathLike[str] | None

@@ -96,7 +96,14 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Tables alone: see check_rows.
     input_shape_: ClassVar[None] = None
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, separator: str | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        separator: str | None = None,
+        classes: Any = None,
+    ) -> Self:
         """Learn from candidate sets.
 
         Parameters
@@ -110,6 +117,8 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Weight of each row.
         separator : str, optional
             Splits the strings of ``y``, such as ``"cat|dog"``; without it, a string is one label.
+        classes : sequence of K strings or integers, optional
+            The names of the columns of a matrix ``y``, or all classes where the rows do not name them all.
         """
         check(self)
         x = check_rows(self, X, fitting=True)
@@ -119,7 +128,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "X.reshape(len(X), -1), or use a method with a network for images, such as IDGP"
             )
         self.n_features_in_ = x.shape[1]
-        candidates, self.classes_ = encode_weights(y, separator=separator)
+        candidates, self.classes_ = encode_weights(y, classes, separator)
         check_same_rows(len(x), len(candidates))
         check_learnable(candidates)
         warn_of_absent(candidates, self.classes_)

@@ -53,6 +53,11 @@ class EMFacts(CommonFacts):
 
 def save_em_model(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted EMClassifier."""
+    tensor_file.write(path, "model", *em_parts(model))
+
+
+def em_parts(model: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the facts that a file holds of a fitted EMClassifier."""
     form = pack(model.estimator_, model.n_features_in_, len(model.columns_))
     arrays = {name: np.ascontiguousarray(array) for name, array in form.arrays().items()}
     tensors = {f"{_FORM}{name}": torch.tensor(array) for name, array in arrays.items()}
@@ -65,7 +70,7 @@ def save_em_model(model: Any, path: str | PathLike[str]) -> None:
         "columns": model.columns_.tolist(),
         "sha256": _checksum(arrays),
     }
-    tensor_file.write(path, "model", tensors, cast(dict[str, Any], facts))
+    return tensors, cast(dict[str, Any], facts)
 
 
 def read_em_model(cls: Callable[..., _T], tensors: dict[str, Tensor], facts: dict[str, Any]) -> _T:

@@ -52,6 +52,15 @@ def check_takes(method: MethodBase, candidates: Array) -> None:
         )
 
 
+def check_outside(method: MethodBase) -> None:
+    """Refuse a rate of rows without their true label where a method cannot weigh other labels."""
+    if method.outside != 0 and not method.takes_outside:
+        raise ValueError(
+            f"outside is {method.outside!r}, but {type(method).__name__} has no probabilities of labels outside "
+            "the sets; leave it at 0, or use a method that has, such as Competition or PRODEN"
+        )
+
+
 def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):

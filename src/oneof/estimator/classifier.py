@@ -16,13 +16,14 @@ from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
+from oneof.estimator.outside import estimated_rate
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
 from oneof.io.arguments import target_path
 from oneof.labels import Disambiguation, decide, warn_of_unlearned
 from oneof.metrics import approximated_accuracy
 from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
-from oneof.train.rows import Array
+from oneof.train.rows import Array, rows_at_once
 from oneof.train.runtime import float_type, resolve_device, threads
 from oneof.train.trainer import train
 from oneof.train.trial import EpochCallback, MetricCallback, Trial
@@ -54,6 +55,8 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         Distribution of the correct label over the candidates, for every row given to `fit`.
     transduction_ : array of shape (n,)
         The most likely candidate of every row given to `fit`.
+    outside_rate_, outside_scale_ : tensors of shape (1, 1)
+        With ``outside=`` the share of rows without their true label, and how much labels outside the sets weigh.
     """
 
     # --- scikit-learn's interface -------------------------------------------------------------------------
@@ -67,13 +70,15 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         y_val: Any = None,
         separator: str | None = None,
         callbacks: Sequence[EpochCallback] = (),
+        classes: Any = None,
     ) -> Self:
         """Learn from candidate sets.
 
         Parameters
         ----------
         X : array, tensor or frame of shape (n, features); images (n, height, width[, channels])
-            Rows. Tables are standardised inside by the statistics of the training rows.
+            Rows. Tables are standardised inside by the statistics of the training rows. Sparse ones are scaled and
+            not centred, and the rows of a batch alone become dense.
         y : candidate sets
             A 0/1 matrix, lists or sets of class names, or plain labels: all that :func:`oneof.encode` takes. Or
             sets whose candidates have weights: votes (:func:`oneof.from_votes`) and `oneof.WeightedSets`.
@@ -87,9 +92,17 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             Each is given an `oneof.callbacks.EpochReport` (epoch, loss, scores) after every epoch; one that
             returns True ends the training. `oneof.callbacks` has some for TensorBoard, MLflow, Weights & Biases
             and Optuna.
+        classes : sequence of K strings or integers, optional
+            The names of the columns of a matrix ``y``, or all classes where the rows do not name them all.
         """
-        given = self.prepare(X, y, sample_weight, X_val, y_val, separator=separator, callbacks=callbacks)
+        told = {"separator": separator, "callbacks": callbacks, "classes": classes}
+        given = self.prepare(X, y, sample_weight, X_val, y_val, **told)
         return self.finish(train(given))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_") and bool(self.learned_attributes())
@@ -125,12 +138,17 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
     def disambiguate(self, X: Any, y: Any, separator: str | None = None) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
 
+        With ``outside=`` it may be none of them, and the result's ``outside`` says how likely that is.
         The separator splits strings, as for `fit`. With a pipeline, ask its last step:
         ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
-        return decide(self.evaluate(self.label_posterior, X, y, separator), self.classes_)
+        x = self._fitted_rows(X)
+        sets = candidate_sets(self, y, len(x), separator)
+        distributions = self._apply(self.row_posterior, x, sets)
+        check_results(self, distributions)
+        return decide(distributions, self.classes_, sets)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
@@ -153,6 +171,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         on_epoch: Callable[[int], None] | None = None,
         pause: Callable[[], bool] | None = None,
         callbacks: Sequence[EpochCallback] = (),
+        classes: Any = None,
     ) -> Trial:
         """Check everything, put the rows on the device and start the method.
 
@@ -160,7 +179,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         Parameters
         ----------
-        X, y, sample_weight, X_val, y_val, separator, callbacks
+        X, y, sample_weight, X_val, y_val, separator, callbacks, classes
             As for `fit`.
         X_watched : optional
             Rows that are evaluated after every epoch, behind the validation rows, and steer nothing.
@@ -174,7 +193,10 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """
         check_callbacks(callbacks)
         hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
-        return prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator)
+        trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
+        if self.outside == "auto" and (trial.checkpoint is None or not trial.checkpoint.path.exists()):
+            self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
+        return trial
 
     def finish(self, trial: Trial) -> Self:
         """Take over what a trial of this model has learned.
@@ -187,7 +209,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         else:
             recover(self, trial, trial.diverged)
         with threads(self.thread_count()):
-            self.label_distributions_ = self._apply(self.label_posterior, *trial.rows)
+            self.label_distributions_ = self._apply(self.row_posterior, *trial.rows)
         if np.isnan(self.label_distributions_).any():
             fail(self, trial.diverged or trial.divergence())
         self.history_ = trial.state.history
@@ -215,12 +237,16 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     def _apply(self, function: Callable[..., Tensor], x: Array, *others: Array) -> NDArray[Any]:
         """Apply a function to checked rows, and to other arrays with as many rows, block by block."""
-        device, dtype = resolve_device(self.device), float_type(self.precision)
+        device, dtype, size = (
+            resolve_device(self.device),
+            float_type(self.precision),
+            rows_at_once(x, ROWS_AT_ONCE),
+        )
         for module in self.modules():
             module.to(device)
 
         def block(begin: int) -> list[Tensor]:
-            rows = slice(begin, begin + ROWS_AT_ONCE)
+            rows = slice(begin, begin + size)
             stored = self.scaler_.store(x[rows], dtype).to(device)
             return [
                 self.scaler_.load(stored, dtype),
@@ -228,5 +254,5 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             ]
 
         with threads(self.thread_count()):
-            blocks = map(block, range(0, len(x), ROWS_AT_ONCE))
+            blocks = map(block, range(0, len(x), size))
             return evaluate(self, lambda *block: function(*block).cpu(), blocks).numpy()

@@ -1,6 +1,6 @@
 """The settings that all methods have."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -23,6 +23,13 @@ def accepts_random_state(value: Any) -> bool:
     if isinstance(value, Integral):
         return not isinstance(value, bool) and 0 <= int(value) < 2**32
     return value is None or isinstance(value, np.random.RandomState)
+
+
+def accepts_outside(value: Any) -> bool:
+    """Tell whether a value can be the rate of rows without their true label."""
+    if isinstance(value, str):
+        return value == "auto"
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
 
 
 def _accepts_path(value: Any) -> bool:
@@ -59,6 +66,14 @@ class CommonSettings:
         None,
         doc="Stop when the validation score has not risen for so many epochs; None never stops.",
         roles=Role.VARIES_IN_STACK,
+    )
+    outside: float | str = setting(
+        0.0,
+        "a number in [0, 1) or 'auto'",
+        accepts_outside,
+        doc="Share of rows whose true label is missing from their set; auto estimates it by further fits. 0 "
+        "trusts every set.",
+        roles=Role.LATER,
     )
     views: str | None = setting(
         None,

@@ -1,18 +1,21 @@
 """Every way to write X -> one checked array: tables and images."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from oneof.io.arguments import as_array, check_text
+from oneof.io.frames import as_pandas
 from oneof.io.words import listed, reason, shown
 from oneof.labels import rows_text
-from oneof.train.rows import Array
+from oneof.train.rows import Array, SparseRows, values_of
 
+_ENCODED = "oneof.make_pipeline(oneof.TableEncoder(), model).fit(X, y)"
 _FORMS = "a table (n, features) or images (n, height, width[, channels])"
 
 
@@ -20,8 +23,9 @@ def as_numpy(X: Any) -> Any:
     """Turn tensors and lists into arrays, refuse what holds no rows, and leave all else to scikit-learn."""
     if isinstance(X, Tensor):
         return as_array(X, "X")
+    X = as_pandas(X)
     if scipy.sparse.issparse(X):
-        raise TypeError("X is a sparse matrix, but oneof needs dense rows; pass X.toarray()")
+        return X if X.ndim != 2 else X.tocsr()
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(float), np.nan)  # np.asarray would give the values under the mask
     if isinstance(X, list | tuple):
@@ -80,11 +84,18 @@ def _shape(row: Any) -> Any:
 def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
     """Have scikit-learn check a table; say in one line what is wrong with it, without quoting the whole."""
     _check_kinds(X)
+    sparse = get_tags(estimator).input_tags.sparse
+    if scipy.sparse.issparse(X) and not sparse:
+        raise TypeError(
+            f"X is a sparse matrix, but {type(estimator).__name__} needs dense rows; pass X.toarray(), or use a "
+            "method that takes it, such as IDGP"
+        )
     try:
         checked: Array = validate_data(
             estimator,
             X,
             reset=fitting,
+            accept_sparse="csr" if sparse else False,
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=2 if fitting else 1,
@@ -92,7 +103,7 @@ def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
     except (ValueError, TypeError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(_cell_without_number(X) or reason(error, 300)) from None
-    return checked
+    return cast(Array, SparseRows(checked)) if scipy.sparse.issparse(checked) else checked
 
 
 def _check_kinds(X: Any) -> None:
@@ -105,7 +116,7 @@ def _check_kinds(X: Any) -> None:
         )
     columns: dict[Any, np.dtype[Any]] = {}
     if isinstance(X, pd.DataFrame):
-        _check_names(X)
+        check_column_names(X)
         columns = dict(X.dtypes.items())
     elif isinstance(X, np.ndarray):
         check_text(X, "X")
@@ -117,10 +128,12 @@ def _check_kinds(X: Any) -> None:
                 f"Complex data not supported: {where} is of type {kind}; pass real and imaginary parts"
             )
         if kind.kind in "mMV":
-            raise TypeError(f"{where} is of type {kind}, but features are numbers; convert or drop it")
+            raise TypeError(
+                f"{where} is of type {kind}, but features are numbers; drop it, or encode it: {_ENCODED}"
+            )
 
 
-def _check_names(frame: Any) -> None:
+def check_column_names(frame: Any) -> None:
     """Refuse names of columns by which scikit-learn could not tell them apart."""
     if not len(frame.columns):
         raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
@@ -152,7 +165,7 @@ def _cell_without_number(X: Any) -> str | None:
                 where = f"in row {row} of the column {shown(name, 60)}"
                 return (
                     f"X holds {shown(cell, 60)} {where}, but every value must be a number{why}; drop the column, "
-                    "or encode it, such as by sklearn.preprocessing.OneHotEncoder"
+                    f"or encode it: {_ENCODED}"
                 )
     return None
 
@@ -176,11 +189,15 @@ def _check_images(X: Array, least: int) -> Array:
 def _check_finite(X: Array) -> None:
     """Refuse NaN and infinity, naming the rows."""
     with np.errstate(over="ignore", invalid="ignore"):  # finite numbers may have an infinite sum
-        if X.dtype.kind != "f" or np.isfinite(X.sum()):  # the sum is cheap and almost always tells
+        if X.dtype.kind != "f" or np.isfinite(values_of(X).sum()):  # the sum is cheap and almost always tells
             return
-    bad = ~np.isfinite(X).reshape(len(X), -1).all(1)
-    if bad.any():
+    if isinstance(X, SparseRows):
+        rows = np.repeat(np.arange(len(X)), np.diff(X.matrix.indptr))
+        bad = rows[~np.isfinite(X.matrix.data)]
+    else:
+        bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(1))
+    if bad.size:
         raise ValueError(
-            f"Input X contains NaN or infinity in {rows_text(np.flatnonzero(bad))}, but every value must be "
-            "finite: fill the gaps (sklearn.impute) or drop the rows"
+            f"Input X contains NaN or infinity in {rows_text(bad)}, but every value must be "
+            "finite: fill the gaps (oneof.TableEncoder does, or sklearn.impute) or drop the rows"
         )

@@ -24,6 +24,7 @@ class Role(Flag):
     VECTOR_IN_STACK = 4 | VARIES_IN_STACK  # ... because the optimiser of a stack has it as a vector
     NOT_SAVED = 8  # model files do not hold it
     NOT_IN_PLANS = 16  # the runner sets it, plans do not
+    LATER = 32  # earlier checkpoints do not name it, nor do later ones where it has its default
 
 
 class About(TypedDict, total=False):
@@ -45,9 +46,12 @@ def setting(
     return field(default=default, kw_only=kw_only, metadata={"expected": expected, "accepts": accepts, **about})
 
 
-def number(default: float | None, condition: str = "", **about: Unpack[About]) -> Any:
-    """Declare a real, finite number, such as ``number(0.1, "> 0")`` or ``number(0.9, "in [0, 1]")``."""
-    optional = default is None
+def number(default: float | None, condition: str = "", optional: bool = False, **about: Unpack[About]) -> Any:
+    """Declare a real, finite number, such as ``number(0.1, "> 0")`` or ``number(0.9, "in [0, 1]")``.
+
+    None is accepted when it is the default or ``optional``.
+    """
+    optional = optional or default is None
     expected = f"a number {condition}".strip() + " or None" * optional
     return setting(default, expected, _test(Real, condition, optional), **about)
 

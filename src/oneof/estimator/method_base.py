@@ -1,7 +1,7 @@
 """MethodBase: the settings that all methods share, and what a method may define. It knows nothing of fitting."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,10 @@ from oneof.estimator.state import Learned
 from oneof.nn import networks
 from oneof.nn.own import describe_module
 from oneof.train.batch import Batch, Data
+from oneof.train.runtime import eager, evaluating
+
+_PLAIN_SHARE = 10  # one epoch in so many comes before labels outside the sets count
+_ROWS_WEIGHED = 2048
 
 
 @hyperparameters
@@ -25,12 +29,17 @@ class MethodBase(CommonSettings, Learned):
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
     takes_weights: ClassVar[bool] = False  # whether it multiplies probabilities of labels by weights of candidates
+    takes_outside: ClassVar[bool] = False  # whether it does so with labels that are no candidates
 
     # --- what a method may redefine -----------------------------------------------------------------------
 
     def start(self, data: Data) -> None:
         """Make the networks and label tables: every tensor and module set here is saved and restored."""
         self.network_ = self.new_network(data, data.n_classes)
+        if self.outside != 0:
+            rate = 0.0 if isinstance(self.outside, str) else self.outside
+            self.outside_rate_ = data.weight.new_full((*data.weight.shape[:-1], 1, 1), rate)
+            self.outside_scale_ = torch.zeros_like(self.outside_rate_)
 
     def start_epoch(self, epoch: int, data: Data) -> None:
         """Do what must be done between epochs, where a method has phases."""
@@ -56,6 +65,28 @@ class MethodBase(CommonSettings, Learned):
         return F.posterior(self.class_scores(x), candidates)
 
     # --- what training asks --------------------------------------------------------------------------------
+
+    def weigh_outside(self, epoch: int, data: Data) -> None:
+        """From a tenth of the epochs on, weigh labels outside the sets so that they are true as often as said."""
+        if self.outside == 0 or epoch < max(1, self.epochs // _PLAIN_SHARE):
+            return
+        x, candidates = data.sample(_ROWS_WEIGHED)
+        with evaluating(self.modules()), eager(self.compile):
+            r = self.label_posterior(x, candidates)
+        self.outside_scale_.copy_(F.outside_scale(r, candidates, self.outside_rate_))
+
+    def seen(self, batch: Batch) -> Batch:
+        """Return a batch whose labels outside the sets have their present weights."""
+        if self.outside == 0:
+            return batch
+        return replace(batch, candidates=F.scale_outside(batch.candidates, self.outside_scale_))
+
+    def row_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
+        """`label_posterior` with the labels outside the sets, where ``outside`` says that they may be true."""
+        if self.outside != 0:
+            candidates = F.outside_weights(candidates, x.dtype)
+            candidates = F.scale_outside(candidates, self.outside_scale_.to(x))
+        return self.label_posterior(x, candidates)
 
     def new_network(self, data: Data, outputs: int) -> networks.Network:
         """Make a network of the chosen architecture with so many outputs, on the device of the data.
@@ -83,7 +114,12 @@ class MethodBase(CommonSettings, Learned):
     def identity(self) -> dict[str, Any]:
         """Return every parameter that can change what is learned, in a form that JSON can hold."""
         traceless = names_with(self, Role.TRACELESS)
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        later = names_with(self, Role.LATER)
+        settings = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in later or getattr(self, field.name) != field.default
+        }
         return {"method": type(self).__name__} | {
             name: _describe(value) for name, value in settings.items() if name not in traceless
         }

@@ -21,10 +21,15 @@ _ROUNDING = 1e-3  # by which the sum of a label distribution may differ from 1
 
 def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
     """Write a fitted model."""
+    tensor_file.write(path, "model", *model_parts(model))
+
+
+def model_parts(model: MethodBase) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the facts that a file holds of a fitted model."""
     tensors = {f"learned.{name}": tensor for name, tensor in model.learned().items()}
     tensors |= {"scaler.mean": model.scaler_.mean, "scaler.std": model.scaler_.std}
     tensors["label_distributions"] = torch.as_tensor(model.label_distributions_)
-    tensor_file.write(path, "model", tensors, cast(dict[str, Any], facts_of(model)))
+    return tensors, cast(dict[str, Any], facts_of(model))
 
 
 def read_model(

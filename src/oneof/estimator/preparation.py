@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from oneof.estimator.checks import check_pixels, check_takes, check_views, check_warm_up, check_weights
+from oneof import functional as F
+from oneof.estimator.checks import (
+    check_outside,
+    check_pixels,
+    check_takes,
+    check_views,
+    check_warm_up,
+    check_weights,
+)
 from oneof.estimator.class_weights import class_weighted
 from oneof.estimator.features import check_rows, image_shape
 from oneof.estimator.fields import check
@@ -20,7 +28,7 @@ from oneof.io.tensors import is_finite
 from oneof.labels import check_learnable, check_same_rows, encode_for_model, encode_weights, warn_of_absent
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint, fingerprint
-from oneof.train.rows import Array, HostRows, Scaler
+from oneof.train.rows import Array, HostRows, Scaler, SparseRows, values_of
 from oneof.train.runtime import float_type, is_too_large, resolve_device, seed_for, seeded, threads
 from oneof.train.trial import Trial
 from oneof.train.trial_state import Setup
@@ -36,19 +44,21 @@ def prepare_trial(
     X_watched: Any,
     hooks: Mapping[str, Any],
     separator: str | None = None,
+    classes: Any = None,
 ) -> Trial:
     """Check everything, put the rows on the device and start the method."""
     check(model)
     check_warm_up(model)
     check_views(model)
+    check_outside(model)
     earlier = earlier_fit(model)
-    x, candidates = _training_rows(model, X, y, separator, earlier)
+    x, candidates = _training_rows(model, X, y, separator, classes, earlier)
     weight = _row_weights(model, sample_weight, x, candidates)
     x_val, sets_val = _validation_rows(model, X_val, y_val, separator)
     checkpoint = setup = None
     if model.checkpoint is not None:
-        data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
-        checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
+        mark = fingerprint(x, candidates, weight, x_val, sets_val)
+        checkpoint = Checkpoint(model.checkpoint, model.identity(), mark)
         held_out_count = held_out_rows(model.validation_fraction, len(x))
         setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
     setup = setup or _set_up(model, x, weight, earlier)
@@ -58,20 +68,18 @@ def prepare_trial(
     warn_of_absent(candidates[training], model.classes_)
     if len(held_out):
         x_val, sets_val = x[held_out], candidates[held_out]
-    x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
-    watched = [rows for rows in (x_val, x_watched) if rows is not None]
+    watched = [] if x_val is None else [x_val]
+    watched += [] if X_watched is None else [check_rows(model, X_watched, fitting=False)]
     with threads(model.thread_count()):
-        on_disk = isinstance(X, np.memmap)
+        on_disk = isinstance(X, np.memmap) or isinstance(x, SparseRows)
         data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
         model.training_rows_ = len(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
-        if earlier is not None:
-            go_on(model, earlier)
-        stored = _store(model, np.concatenate(watched)) if watched else None
-    rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
+        go_on(model, earlier)
+        stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
+    return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
@@ -108,14 +116,14 @@ def held_out_rows(fraction: float, rows: int) -> int:
 
 
 def _training_rows(
-    model: MethodBase, X: Any, y: Any, separator: str | None, earlier: EarlierFit | None
+    model: MethodBase, X: Any, y: Any, separator: str | None, classes: Any, earlier: EarlierFit | None
 ) -> tuple[Array, Array]:
     """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
     x = check_rows(model, X, fitting=True)
     check_pixels(model.views, x)
     model.input_shape_ = image_shape(x)
     model.n_features_in_ = int(np.prod(x.shape[1:]))
-    candidates, model.classes_ = encode_weights(y, separator=separator)
+    candidates, model.classes_ = encode_weights(y, classes, separator)
     check_takes(model, candidates)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
@@ -163,8 +171,8 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
         scaler = Scaler.fit(x, training, weight[training])
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
         raise ValueError(
-            f"X holds values as large as {np.abs(x).max():g}, whose standard deviation is not finite; divide its "
-            "features by their largest values"
+            f"X holds values as large as {np.abs(values_of(x)).max():g}, whose standard deviation is not finite; "
+            "divide its features by their largest values"
         )
     return Setup(seed, torch.as_tensor(held_out), scaler)
 
@@ -172,12 +180,13 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
 def _put_on_device(
     model: MethodBase, x: Array, rows: Array, candidates: Array, weight: Array, on_disk: bool
 ) -> Data:
-    """Put rows on the device, once; x stays where it is when it lies on disk or is too large."""
+    """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
     stays = on_disk or is_too_large(x, device)
+    sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
-        torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype),
+        sets if model.outside == 0 else F.outside_weights(sets, dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
     )

@@ -1,21 +1,16 @@
 """The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.base import clone
-from sklearn.model_selection import KFold
-from sklearn.utils import _safe_indexing
 
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.features import as_numpy
-from oneof.estimator.together import fit_together
+from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
 from oneof.io.words import shown
-from oneof.labels import Disambiguation, WeightedSets, check_same_rows, encode_weights
+from oneof.labels import Disambiguation, decide, encode_weights
 
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 
@@ -34,7 +29,8 @@ def resolve(
     model that was fitted on the other folds, and its probabilities p are weighed as they deserve: the chance of
     candidate j is ``pi_j p_j^lambda``, up to a factor, with the weights pi of y (1 on plain sets) and the one
     lambda that maximises ``sum_i log sum_j pi_ij softmax(lambda log p_i)_j``, the likelihood of all candidates:
-    without true labels, this is what shows whether models are too sure.
+    without true labels, this is what shows whether models are too sure. With ``outside=`` of the model labels off
+    the set have weights, too.
 
     Parameters
     ----------
@@ -55,25 +51,10 @@ def resolve(
     if not isinstance(model, PartialLabelClassifier):
         raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     weights, names = encode_weights(y, separator=separator)
-    X, rows = as_numpy(X), len(weights)
-    check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= rows // 2:
-        raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
-    seed = random_state
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**32):
-        raise ValueError(
-            f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
-        )
-    sets = WeightedSets(weights, names) if weights.dtype != bool else weights
-    split = list(KFold(folds, shuffle=True, random_state=seed).split(weights))
-    models = [clone(model) for _ in split]
-    fit_together(models, [{"X": _safe_indexing(X, train), "y": sets[train]} for train, _ in split])
-    log_p = np.zeros(weights.shape)
-    for (_, rest), fitted in zip(split, models, strict=True):
-        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
-    posterior = calibrated_posterior(log_p, weights)
-    second, first = np.sort(posterior, axis=1)[:, -2:].T
-    return Disambiguation(names[posterior.argmax(1)], first, first - second)
+    X = rows_to_split(X, weights, folds, random_state)
+    log_p = out_of_fold(model, X, weights, folds, random_state)
+    rate = fitted_rate(log_p, weights) if model.outside == "auto" else float(model.outside)
+    return decide(calibrated_posterior(log_p, with_outside(weights, rate) if rate else weights), names, weights)
 
 
 def calibrated_posterior(log_p: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:

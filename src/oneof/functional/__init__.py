@@ -3,12 +3,12 @@
 Every function reduces over the last axis (the K classes), accepts any axes before it, returns one value for
 each example and works in log space: nothing is exponentiated on its own, no probability is multiplied or
 divided. Letters are those of the IDGP paper: S the candidate set (here ``candidates``, a boolean mask, or weights
-pi that are 0 off S: see `oneof.functional.common`), o_j = 1 when j is in S, theta the Categorical and z the
+pi: see `oneof.functional.common`), o_j = 1 when j is in S, theta the Categorical and z the
 Bernoulli parameters, l the class scores with theta = softmax(l), s the distractor logits with z = sigmoid(s), r
 the responsibilities.
 """
 
-from oneof.functional.common import indicator, members, posterior_and_entropy
+from oneof.functional.common import indicator, members, possible, posterior_and_entropy
 from oneof.functional.competition import guess_log_likelihood
 from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes
 from oneof.functional.frequency import midpoints
@@ -18,6 +18,8 @@ from oneof.functional.generation import (
     distractor_logits,
     generation_nll,
     label_scores,
+    log_excess,
+    log_less,
     log_mix,
     log_prior_weight,
     map_nll,
@@ -34,6 +36,7 @@ from oneof.functional.losses import (
     mean,
     soft_cross_entropy,
 )
+from oneof.functional.outside import outside_scale, outside_weights, scale_outside
 from oneof.functional.targets import class_activation, posterior, uniform
 
 __all__ = [
@@ -53,6 +56,8 @@ __all__ = [
     "label_contrast",
     "label_scores",
     "leveraged_sigmoid",
+    "log_excess",
+    "log_less",
     "log_mix",
     "log_prior_weight",
     "map_nll",
@@ -61,10 +66,14 @@ __all__ = [
     "midpoints",
     "moved_prototypes",
     "nearest_neighbours",
+    "outside_scale",
+    "outside_weights",
+    "possible",
     "posterior",
     "posterior_and_entropy",
     "prior_nll",
     "responsibilities",
+    "scale_outside",
     "soft_cross_entropy",
     "uniform",
 ]

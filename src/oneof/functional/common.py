@@ -1,7 +1,8 @@
 """What several formulas share: the candidates as numbers, and the softmax restricted to them.
 
-``candidates`` is a boolean mask, or weights pi >= 0, which are 0 off the candidate set: what is known of the
-labels beside x, up to a factor, such as the likelihood of votes. Here alone the two are told apart.
+``candidates`` is a boolean mask, or weights pi: what is known of the labels beside x, up to a factor, such as the
+likelihood of votes. Weights are positive on the candidate set and 0 off it, unless the truth may be outside: then
+``-lambda`` off the set means a label that is no candidate and weighs lambda. Here alone these are told apart.
 """
 
 from math import e, log2
@@ -22,8 +23,13 @@ def indicator(candidates: Tensor, dtype: torch.dtype) -> Tensor:
     return members(candidates).view(torch.uint8).to(dtype)  # a CPU converts bytes seven times faster than booleans
 
 
+def possible(candidates: Tensor) -> Tensor:
+    """The boolean mask of the labels that can be true: the candidates, and others that have a weight."""
+    return candidates if candidates.dtype == torch.bool else candidates != 0
+
+
 def mask_non_candidates(values: Tensor, candidates: Tensor) -> Tensor:
-    """``values + log pi``, which is about -1e30 off the candidates: finite, but zero after a softmax."""
+    """``values + log pi``, which is about -1e30 where pi is 0: finite, but zero after a softmax."""
     if candidates.dtype != torch.bool:
         return values + _log_weights(candidates, values.dtype)
     outside = indicator(candidates, values.dtype).sub_(1)
@@ -45,4 +51,4 @@ def posterior_and_entropy(logits: Tensor, candidates: Tensor) -> tuple[Tensor, T
 
 def _log_weights(weights: Tensor, dtype: torch.dtype) -> Tensor:
     """Log of pi, about -1e30 where pi is 0."""
-    return weights.to(dtype).log().clamp_min(-_HUGE)
+    return weights.to(dtype).abs().log().clamp_min(-_HUGE)

@@ -13,7 +13,7 @@ from oneof.functional.common import (
     indicator,
     mask_non_candidates,
     members,
-    posterior_and_entropy,
+    possible,
     posterior_and_log,
 )
 from oneof.functional.targets import posterior
@@ -77,19 +77,53 @@ def generation_nll(scores: Tensor, distractors: Tensor, candidates: Tensor) -> T
     """Minus the log-likelihood of the candidate set under the generation process (Eq. 4), in O(K).
 
     ``-log sum_{j in S} theta_j prod_{k in S, k != j} z_k prod_{k not in S or k = j} (1 - z_k)`` for l =
-    ``scores`` and s = ``distractors``; with weights of the candidates, term j counts pi_j times.
+    ``scores`` and s = ``distractors``; with weights of the candidates, term j counts pi_j times. A label j
+    outside S that has a weight adds ``pi_j theta_j`` times the mean over m in S of the likelihood with m in its
+    place.
     Computed as in EM, with the responsibilities r as constants: value and gradient are the same, but there are no
     second derivatives: ``-sum_j [r_j log theta_j + (o_j - r_j) log z_j +
     (1 - o_j + r_j) log(1 - z_j)] - H(r)``.
     """
-    r, entropy = posterior_and_entropy(scores.detach() - distractors.detach(), candidates)  # the responsibilities
-    wrong = indicator(candidates, r.dtype) - r
-    return prior_nll(scores, distractors, r, wrong, 1 - wrong) - entropy
+    r, wrong, log_r, replaced = _explained(scores.detach(), distractors.detach(), candidates)
+    nll = prior_nll(scores, distractors, r, wrong, 1 - wrong) + (r * log_r).sum(-1)
+    return nll if replaced is None else nll + replaced.sum(-1)
 
 
 def responsibilities(scores: Tensor, distractors: Tensor, candidates: Tensor) -> Tensor:
-    """Posterior r that candidate j is the correct label: ``r_j ~ pi_j theta_j (1 - z_j) / z_j`` on S."""
-    return posterior(scores - distractors, candidates)
+    """Posterior r that label j is the correct one: ``r_j ~ pi_j theta_j (1 - z_j) / z_j`` on S.
+
+    Of labels outside that have a weight, ``r_j ~ pi_j theta_j`` times the mean of ``(1 - z_m) / z_m`` over m in S.
+    """
+    return posterior(scores + _log_place(distractors, candidates), candidates)
+
+
+def _log_place(distractors: Tensor, candidates: Tensor) -> Tensor:
+    """``log((1 - z_j) / z_j)``: what a likelihood gains when j needs no z; outside S, the mean of this over S."""
+    if candidates.dtype == torch.bool:
+        return -distractors
+    inside = members(candidates)
+    mean = (-distractors).masked_fill(~inside, -inf).logsumexp(-1, keepdim=True)
+    return torch.where(inside, -distractors, mean - inside.sum(-1, keepdim=True).to(mean).log())
+
+
+def _explained(
+    l: Tensor,  # noqa: E741
+    s: Tensor,
+    candidates: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Responsibilities r, how likely each label is to be drawn by z, and ``log(r / pi)``.
+
+    Where the truth is outside, one of S is in its place, m with the chance ``rho_m ~ (1 - z_m) / z_m``: last comes
+    what this choice adds to the loss, ``rho_m log(|S| rho_m)`` times the chance of outside; None for plain sets.
+    """
+    r, log_r = posterior_and_log(l + _log_place(s, candidates), candidates)
+    o = indicator(candidates, r.dtype)
+    if candidates.dtype == torch.bool:
+        return r, o.sub(r), log_r, None
+    rho = posterior(-s, members(candidates))
+    outside = (r * (1 - o)).sum(-1, keepdim=True)
+    chosen = torch.xlogy(rho, rho * o.sum(-1, keepdim=True))
+    return r, o * (1 - r - outside * rho), log_r, outside * chosen
 
 
 # --- The prior (Eq. 6, 10 and 11) -------------------------------------------------------------------------
@@ -116,28 +150,42 @@ def map_nll(
     scores: Tensor,
     distractors: Tensor,
     candidates: Tensor,
-    likelihood_weight: float,
+    likelihood_weight: float | Tensor,
     weights: Tensor,
     positive: Tensor,
     negative: Tensor,
 ) -> Tensor:
-    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up."""
-    r, log_r = posterior_and_log(scores.detach() - distractors.detach(), candidates)  # the responsibilities
-    weights = weights.add(r, alpha=likelihood_weight)
-    wrong = indicator(candidates, r.dtype).sub(r).mul_(likelihood_weight)
+    """``likelihood_weight * generation_nll + prior_nll``, in one pass: cross-entropies whose targets add up.
+
+    The weight is a number, or a tensor (..., 1, 1) of one for each trial.
+    """
+    r, wrong, log_r, replaced = _explained(scores.detach(), distractors.detach(), candidates)
+    r = r * likelihood_weight
+    wrong = wrong.mul_(likelihood_weight)
+    weights = weights + r
     positive = positive + wrong
     negative = wrong.neg_().add_(likelihood_weight).add_(negative)
     terms = _prior_terms(scores, distractors, weights, positive, negative)
-    return terms.addcmul_(r, log_r, value=likelihood_weight).sum(-1)  # minus the entropy, as generation_nll has it
+    terms.addcmul_(r, log_r)  # minus the entropy, as generation_nll has it
+    return (terms if replaced is None else terms.add_(replaced * likelihood_weight)).sum(-1)
 
 
 def log_prior_weight(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
     """``log(a exp(v / gamma) + b - 1)``: the log of a concentration minus one; -inf where that is negative."""
-    v = _log_scaled(v, a, gamma)
-    if b >= 1:
-        return _log_plus(v, b - 1)
-    excess = log(1 - b) - v
-    return torch.where(excess < 0, v + torch.log1p(-excess.clamp(max=0.0).exp()), -inf)
+    return log_less(log_excess(v, a, b, gamma), 1 - b)
+
+
+def log_excess(v: Tensor, a: float, b: float, gamma: float) -> Tensor:
+    """``log(lambda - min(b, 1))`` of lambda = a exp(v / gamma) + b, which is never negative: what is mixed."""
+    return _log_plus(_log_scaled(v, a, gamma), max(b - 1, 0))
+
+
+def log_less(v: Tensor, c: float) -> Tensor:
+    """``log(exp(v) - c)``, -inf where that is negative; v itself for c <= 0."""
+    if c <= 0:
+        return v
+    shortfall = log(c) - v
+    return torch.where(shortfall < 0, v + torch.log1p(-shortfall.clamp(max=0.0).exp()), -inf)
 
 
 def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
@@ -149,15 +197,15 @@ def log_mix(first: Tensor, second: Tensor, share: float) -> Tensor:
 
 
 def dirichlet_weights(log_weights: Tensor, candidates: Tensor, eps: float = 0.0) -> Tensor:
-    """Weights lambda-hat - 1 of Eq. 10 (times pi) scaled to sum to one: w on the candidates, ``eps`` elsewhere.
+    """Weights lambda-hat - 1 of Eq. 10 (times pi) scaled to sum to one: w where pi is not 0, ``eps`` elsewhere.
 
     Without scaling they would grow like exp(u / gamma), and the steps of confident examples with them. A row whose
     weights are all zero stays zero.
     """
     if eps > 0:
         inside = mask_non_candidates(log_weights, candidates)
-        return torch.where(members(candidates), inside, log(eps)).softmax(-1).nan_to_num_(0.0)
-    return posterior(log_weights, candidates).nan_to_num_(0.0).mul_(indicator(candidates, log_weights.dtype))
+        return torch.where(possible(candidates), inside, log(eps)).softmax(-1).nan_to_num_(0.0)
+    return posterior(log_weights, candidates).nan_to_num_(0.0).mul_(possible(candidates).to(log_weights.dtype))
 
 
 def beta_weights(log_positive: Tensor, log_negative: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from oneof.functional.common import indicator, mask_non_candidates
 def uniform(candidates: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """The distribution ``1/|S|`` on the candidates, zero elsewhere; of weights pi, ``pi_j / sum_k pi_k``."""
     dtype = dtype or torch.get_default_dtype()
-    mass = indicator(candidates, dtype) if candidates.dtype == torch.bool else candidates.to(dtype)
+    mass = indicator(candidates, dtype) if candidates.dtype == torch.bool else candidates.to(dtype).clamp_min(0)
     return mass / mass.sum(-1, keepdim=True)
 
 

@@ -1,7 +1,7 @@
 """Compiles the kernels of ``cuda/`` and launches them; torch brings the compiler.
 
-What a network needs is compiled on all cores before its first use. To know which kernels these are, a copy of it
-makes a dry run on the CPU with two images, where launches are only noted.
+What a network needs is compiled on all cores before its first use, and kept for later processes. To know which
+kernels these are, a copy of it makes a dry run on the CPU with two images, where launches are only noted.
 """
 
 import os
@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+
+from oneof.kernels import binaries
 
 THREADS = 256  # of a block, where nothing else is said
 
@@ -102,11 +104,11 @@ def _wake_driver(device: torch.device) -> None:
 
 @cache
 def _kernel(kernel: str, device: torch.device) -> Any:
-    """Compile a kernel, by its file and its name in C++."""
+    """Load a kernel, by its file and its name in C++; where it is not kept from before, it is compiled."""
     file, name = kernel.split(": ")
     _wake_driver(device)
     with torch.cuda.device(device):
-        return torch.cuda._compile_kernel(source(file), name, nvcc_options=["--std=c++17"])  # noqa: SLF001  torch has no public way
+        return binaries.kernel(source(file), name, torch.cuda.get_device_capability(device))
 
 
 def source(file: str) -> str:

@@ -1,6 +1,6 @@
 """The most likely candidate of every row, from probabilities and candidate sets."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,28 @@ Floats = NDArray[np.floating[Any]]
 _ROUNDING = 1e-2  # by which the probabilities of a row may miss the sum 1: those in half precision do
 
 
-class Disambiguation(NamedTuple):
-    """The most likely candidate of every row, its probability, and the margin to the second."""
-
+class _Choice(NamedTuple):
     label: NDArray[Any]
     probability: Floats
     margin: Floats
+
+
+class Disambiguation(_Choice):
+    """The most likely label of every row, its probability, and the margin to the second.
+
+    Unpacks to these three. ``outside`` (n,) is how likely it is that no candidate is the true label, which only
+    models with ``outside=`` give a chance; ``label`` is none of the candidates where that is the best answer.
+    """
+
+    outside: Floats
+
+    def __new__(
+        cls, label: NDArray[Any], probability: Floats, margin: Floats, outside: Floats | None = None
+    ) -> Self:
+        """Take the chance of outside as 0 where none is given."""
+        made = super().__new__(cls, label, probability, margin)
+        made.outside = np.zeros_like(probability) if outside is None else outside
+        return made
 
 
 def disambiguate(
@@ -87,10 +103,13 @@ def posterior(probabilities: NDArray[Any], candidates: NDArray[Any]) -> Floats:
     return result
 
 
-def decide(distributions: NDArray[Any], classes: NDArray[Any]) -> Disambiguation:
-    """Return the most likely class of every row of distributions (n, K)."""
+def decide(
+    distributions: NDArray[Any], classes: NDArray[Any], candidates: NDArray[Any] | None = None
+) -> Disambiguation:
+    """Return the most likely class of every row of distributions (n, K); off the candidates they are outside."""
     second, first = np.sort(distributions, axis=1)[:, -2:].T
-    return Disambiguation(classes[distributions.argmax(1)], first, first - second)
+    outside = None if candidates is None else np.where(candidates > 0, 0, distributions).sum(1)
+    return Disambiguation(classes[distributions.argmax(1)], first, first - second, outside)
 
 
 def _checked(probabilities: Any) -> NDArray[np.float64]:

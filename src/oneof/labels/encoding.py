@@ -125,13 +125,22 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
     )
 
 
+_REORDER, _COMPLETE = "y[classes] to reorder", "y.reindex(columns=classes, fill_value=0) to complete"
+_FRAME_FIX = "pass {} them, or y.to_numpy() to rename them"
+_WEIGHTED_FIX = (
+    "make a frame, pandas.DataFrame(y.weights, columns=y.classes).reindex(columns=classes, fill_value=0), and "
+    "pass WeightedSets(frame, classes), or WeightedSets(y.weights, classes) to rename them"
+)
+
+
 def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
     """Return the matrix of the labels that each row names, and the class names; rows may be empty."""
     if not isinstance(separator, str | None):
         raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
         raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
-    if isinstance(y, WeightedSets):
+    weighted = isinstance(y, WeightedSets)
+    if weighted:
         y = pd.DataFrame(y.candidates, columns=y.classes)
     y = unwrap(y, "y")
     if isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
@@ -139,7 +148,7 @@ def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
     if not isinstance(y, list):
         if separator is not None:
             raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
-        return _read_matrix(y), _column_names(y, classes)
+        return _read_matrix(y), _column_names(y, classes, weighted)
     if separator is None and classes is None:
         warn_of_joined(y)
     labels, rows = flatten(y if separator is None else split(to_python(y), separator))
@@ -174,8 +183,8 @@ def _comparable(values: NDArray[Any]) -> Any:
     return np.where(pd.isna(values) | has_length(values).astype(bool), np.nan, values)
 
 
-def _column_names(y: Any, classes: Any) -> NDArray[Any]:
-    """Name the columns of a matrix: by `classes`, else by its own names, else by number."""
+def _column_names(y: Any, classes: Any, weighted: bool) -> NDArray[Any]:
+    """Name the columns of a matrix (or ``weighted`` sets): by `classes`, else by its own names, else by number."""
     own = y.columns.tolist() if isinstance(y, pd.DataFrame) else None
     if classes is None:
         return np.arange(y.shape[1]) if own is None else class_names(own, "the header of y")
@@ -190,10 +199,9 @@ def _column_names(y: Any, classes: Any) -> NDArray[Any]:
     numbered = own == list(range(len(own)))  # pandas names columns so where they have no names
     # The same classes in another order, or other classes, would be swapped silently.
     if same or not (numbered or set(own).isdisjoint(names.tolist())):
-        fix = "y[classes] to reorder" if same else "y.reindex(columns=classes, fill_value=0) to complete"
         raise ForeignLabelsError(
             f"the columns of y are [{listed(own)}], but the classes are, in this order, [{listed(names)}]",
-            f"pass {fix} them, or y.to_numpy() to rename them",
+            _WEIGHTED_FIX if weighted else _FRAME_FIX.format(_REORDER if same else _COMPLETE),
             also_for_model=True,
         )
     return names

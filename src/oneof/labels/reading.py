@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from oneof.io.arguments import as_array, check_text
+from oneof.io.frames import as_pandas
 from oneof.io.words import shortened
 
 
@@ -19,6 +20,7 @@ def unwrap(y: Any, name: str) -> Any:
         raise ValueError(
             f"oneof requires {name} to be passed, but the target {name} is None: pass one row per sample"
         )
+    y = as_pandas(y)
     if hasattr(y, "detach"):
         y = as_array(y, name)
     if isinstance(y, np.ma.MaskedArray):

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from os import PathLike
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from oneof.em import EMClassifier
 from oneof.em.model_file import read_em_model
@@ -21,10 +22,14 @@ from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
+from oneof.methods.pop import POP
 from oneof.methods.proden import PRODEN
 from oneof.methods.rc import RC
 from oneof.methods.valen import VALEN
 from oneof.nn.networks import Factory
+from oneof.pipeline import Pipeline
+from oneof.pipeline.pipeline_file import METHOD as PIPELINE
+from oneof.pipeline.pipeline_file import read_pipeline
 from oneof.train.runtime import resolve_device
 
 __all__ = [
@@ -34,12 +39,14 @@ __all__ = [
     "LWS",
     "METHODS",
     "PLCR",
+    "POP",
     "PRODEN",
     "RC",
     "VALEN",
     "Classifier",
     "Competition",
     "Membership",
+    "Model",
     "PiCO",
     "classifiers",
     "load_model",
@@ -55,10 +62,12 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "rc": RC,
     "cc": CC,
     "proden": PRODEN,
+    "pop": POP,
     "membership": Membership,
     "competition": Competition,
 }
 Classifier = PartialLabelClassifier | EMClassifier
+Model = Classifier | Pipeline
 
 
 def classifiers() -> dict[str, type[Classifier]]:
@@ -71,8 +80,8 @@ def load_model(
     network: nn.Module | Factory | None = None,
     device: str = "auto",
     methods: Mapping[str, type[PartialLabelClassifier]] | None = None,
-) -> Classifier:
-    """Read a fitted model that ``model.save(path)`` wrote.
+) -> Model:
+    """Read a fitted model, or a pipeline that ends with one, that ``model.save(path)`` wrote.
 
     Parameters
     ----------
@@ -96,7 +105,8 @@ def load_model(
     known = {method.__name__: method for method in (*METHODS.values(), *(methods or {}).values())}
     path = as_path(path, "path")
     tensors, facts = tensor_file.read(path, "model")
-    try:
+
+    def read(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Classifier:
         if facts.get("method") != EMClassifier.__name__:
             return read_model(tensors, facts, known, network, device)
         if network is not None or device not in ("auto", "cpu"):
@@ -104,6 +114,12 @@ def load_model(
                 "the file holds an EMClassifier, which has no network and no device, so that these have no effect"
             )
         return read_em_model(EMClassifier, tensors, facts)
+
+    try:
+        if facts.get("method") != PIPELINE:
+            return read(tensors, facts)
+        steps, model = read_pipeline(tensors, facts, read)
+        return Pipeline([*steps, model])
     except MisfitError as error:
         raise ValueError(
             f"{str(path)!r} does not hold what its header promises ({error}); use an undamaged copy, or fit and "

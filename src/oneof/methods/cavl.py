@@ -19,6 +19,7 @@ class CAVL(RC):
     """
 
     takes_weights: ClassVar[bool] = False
+    takes_outside: ClassVar[bool] = False
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Return the one-hot target (..., B, K) for the next visit; always a candidate."""

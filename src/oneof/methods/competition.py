@@ -46,6 +46,7 @@ class Competition(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
 
     kappa: float = number(0.1, ">= 0", doc="Trust in the process; 0 is CC, 1 believes it to the letter.")
     mixup: float | None = number(
@@ -68,8 +69,8 @@ class Competition(PartialLabelClassifier):
         self._largest_set = None if K <= _FEW_CLASSES else int(sizes.max())
 
     def stack_settings(self) -> dict[str, Any]:
-        """Add the size of the largest set, which decides on shapes."""
-        return super().stack_settings() | {"largest set": self._largest_set}
+        """Add the size of the largest set, which decides on shapes; before a fit it is not known."""
+        return super().stack_settings() | {"largest set": getattr(self, "_largest_set", None)}
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Learn tau, M and C at a rate of their own."""
@@ -95,7 +96,7 @@ class Competition(PartialLabelClassifier):
         each = torch.eye(rows, dtype=u.dtype, device=u.device) if rows > 1 else u.new_zeros(1, 1)
         affinity = _AFFINITY_SCALE * self.affinity_(each.expand(*axes, rows, rows))
         log_rate = self.log_rate_.to(u) + change  # networks of a loaded model move, its tables stay
-        return F.guess_log_likelihood(tau * u, candidates, affinity, log_rate, largest)
+        return F.guess_log_likelihood(tau * u, candidates, affinity, log_rate, largest, self.outside != 0)
 
     def label_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
         """Return the distribution r over the candidates: ``softmax(u)_j P(S | y = j)^kappa`` on S."""

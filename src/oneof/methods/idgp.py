@@ -12,8 +12,10 @@ from oneof import functional as F
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
 from oneof.methods.idgp_released import released_losses
+from oneof.methods.idgp_weight import WEIGHTS, choose_weight
 from oneof.methods.snapshots import Snapshot
 from oneof.train.batch import Batch, Data
+from oneof.train.trial import Trial
 
 Prior = tuple[Tensor, Tensor, Tensor]  # the constants w, A and B of Eq. 6, each (views, ..., B, K)
 
@@ -45,9 +47,12 @@ class IDGP(PartialLabelClassifier):
     w_ : tensor of shape (training_rows_, K)
         Label weights of the warm-up; with ``objective="released"`` its d.
     u_, v_ : tensors of shapes (training_rows_, K) and (training_rows_, 2K)
-        Snapshots: log(lambda - 1) of epoch r; log(alpha - 1) and log(beta - 1) of epoch q.
+        Snapshots: log(lambda - 1) of epoch r; log(alpha - 1) and log(beta - 1) of epoch q. With b < 1, b stands in
+        place of 1.
     u_taken_, v_taken_ : boolean tensors of shape (training_rows_, 1)
         Whether a row has its snapshot.
+    likelihood_weight_ : tensor
+        The weight that was chosen, with ``likelihood_weight=None``.
     p_ : tensor
         The constant z of ``objective="uniform"``.
     membership_ : tensor of shape (training_rows_, K)
@@ -55,6 +60,7 @@ class IDGP(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
 
     objective: str = choice(
         "map",
@@ -75,7 +81,20 @@ class IDGP(PartialLabelClassifier):
     warm_up: int = count(10, ">= 0", doc="Epochs of the warm-up; released has so many for f, then as many for g.")
     prior_weight: float = number(1.0, ">= 0", doc="Weight of the prior of theta.")
     distractor_prior_weight: float = number(0.1, ">= 0", doc="Weight of the prior of z.")
-    likelihood_weight: float = number(0.01, ">= 0", doc="Weight of the likelihood beside the priors.")
+    likelihood_weight: float | None = number(
+        0.01,
+        ">= 0",
+        doc="Weight of the likelihood beside the priors. None chooses 0.01, 0.1 or 1 by how well they "
+        "cover the candidate sets of held-out rows: 3 trainings more, below 5,000 rows 15.",
+        optional=True,
+    )
+    distractors: str = choice(
+        "labels",
+        "rows",
+        doc="Objective map only. labels is the paper's; under g's weight decay z is hardly more than how often a "
+        "label is a wrong candidate. rows: g learns in full from what f takes for wrong, z knows rows, and f "
+        "learns as with a constant z, since such a z misleads it.",
+    )
     alternate: str = choice(
         "simultaneous",
         "sequential",
@@ -87,19 +106,33 @@ class IDGP(PartialLabelClassifier):
     weight_decay_g: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay of g; None is 0.5, or weight_decay for released. 0.5 keeps g from learning single "
-        "rows by heart; on small tables z then hardly depends on the row.",
+        doc="Weight decay of g; None is 0.5, or weight_decay for released and distractors='rows'. 0.5 keeps g "
+        "from learning single rows by heart; on small tables z then hardly depends on the row.",
         roles=Role.VECTOR_IN_STACK,
     )
     temperature_f: float = number(1.0, "> 0", doc="Released objective only: T1, temperature of f.")
     temperature_g: float = number(1.0, "> 0", doc="Released objective only: T2, temperature of g.")
     weight_f: float = number(1.0, ">= 0", doc="Released objective only: its alpha, weight of f's own targets.")
-    weight_fg: float = number(0.1, ">= 0", doc="Released objective only: its beta, weight of g's targets for f.")
+    weight_fg: float = number(1.0, ">= 0", doc="Released objective only: its beta, weight of g's targets for f.")
     weight_g: float = number(1.0, ">= 0", doc="Released objective only: its theta, weight of g's own targets.")
     weight_gf: float = number(1.0, ">= 0", doc="Released objective only: its gamma, weight of f's targets for g.")
     weight_consistency: float = number(
-        1.0, ">= 0", doc="Released objective only: its delta = eta, weight of consistency between views."
+        1.0, ">= 0", doc="Released objective only: its delta = eta, weight of consistency with the targets."
     )
+    consistency: str = choice(
+        "always",
+        "views",
+        doc="Released objective only: always has the consistency term for every view, as its authors wrote it; "
+        "views leaves it out where there is but one.",
+    )
+
+    def prepare(self, X: Any, y: Any, *more: Any, **named: Any) -> Trial:
+        """Choose the weight of the likelihood, where it is None; otherwise as for all methods."""
+        trial = super().prepare(X, y, *more, **named)
+        begun = trial.checkpoint is not None and trial.checkpoint.begun  # then the choice is in the checkpoint
+        if self.likelihood_weight is None and self.objective in ("map", "uniform") and not begun:
+            self.likelihood_weight_.fill_(choose_weight(self, trial))
+        return trial
 
     def start(self, data: Data) -> None:
         """Make f (``network_``), g (``distractor_network_``), the weights w and the snapshots of Eq. 10, 11."""
@@ -108,6 +141,10 @@ class IDGP(PartialLabelClassifier):
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
         self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
+            if self.outside != 0:
+                raise ValueError(
+                    "objective='released' has no place for outside; use objective='map', or outside=0"
+                )
             if data.candidates.dtype != torch.bool:
                 raise ValueError(
                     "objective='released' has no place for weights of candidates; use objective='map', or pass "
@@ -117,8 +154,10 @@ class IDGP(PartialLabelClassifier):
             return
         wrong = (F.members(data.candidates).sum((-2, -1)) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
-        self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - 1) at epoch r
-        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): log(alpha - 1) and log(beta - 1) at epoch q
+        if self.likelihood_weight is None:
+            self.likelihood_weight_ = torch.full_like(self.p_, WEIGHTS[0])  # until it is chosen
+        self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - min(b, 1)) at epoch r
+        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): the same of alpha and beta at epoch q
         self.u_taken_ = torch.zeros_like(
             data.candidates[..., :1], dtype=torch.bool
         )  # (N, 1): whether the snapshot is made
@@ -127,20 +166,37 @@ class IDGP(PartialLabelClassifier):
 
     def start_epoch(self, epoch: int, data: Data) -> None:
         """Warn, once a fit, of a prior that is not what Eq. 6 says; see which snapshots are complete."""
-        if epoch == 0 and self.b < 1 and self.objective in ("map", "uniform"):
+        if epoch == 0 and self.objective in ("map", "uniform"):
+            self._warn_of_the_prior()
+        if epoch == 0 and self.distractors == "rows" and self.objective != "map":
             warnings.warn(
-                f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
+                f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'",
                 stacklevel=2,
             )
         if self.objective != "released":
             of_f, of_g = self._snapshots()
             self._all_taken = of_f.is_complete(), of_g.is_complete()
 
+    def _warn_of_the_prior(self) -> None:
+        if self.b < 1:
+            warnings.warn(
+                f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
+                stacklevel=2,
+            )
+        for name, epoch, share in (("r", self.r, self.m), ("q", self.q, self.d)):
+            if share > 0 and epoch is not None and epoch < self.warm_up:
+                warnings.warn(
+                    f"{name} is {epoch}, but warm_up is {self.warm_up} and has no prior: the snapshot is of epoch "
+                    f"{self.warm_up}; raise {name}, lower warm_up, or leave {name}=None, which means the same",
+                    stacklevel=2,
+                )
+
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay."""
         slow = self.objective != "released"
         lr_g = self.lr * (0.3 if slow else 1) if self.lr_g is None else self.lr_g
-        decay_g = (0.5 if slow else self.weight_decay) if self.weight_decay_g is None else self.weight_decay_g
+        smooth = slow and self.distractors == "labels"
+        decay_g = (0.5 if smooth else self.weight_decay) if self.weight_decay_g is None else self.weight_decay_g
         g = {"params": list(self.distractor_network_.parameters()), "lr": lr_g, "weight_decay": decay_g}
         return [*super().parameter_groups(), g]
 
@@ -158,7 +214,7 @@ class IDGP(PartialLabelClassifier):
         u, v = self._outputs(batch)
         u = u / self.gamma
         w = batch.take(self.w_)
-        distractor = F.indicator(batch.candidates, w.dtype) - w  # (..., B, K)
+        distractor = F.indicator(batch.candidates, w.dtype) * (1 - w)  # (..., B, K)
         batch.put(self.w_, F.posterior(u[0], batch.candidates))
         s = self.distractor_logits(v, batch.candidates)
         return F.prior_nll(u, s, w, distractor, 1 - distractor).mean(0)
@@ -181,7 +237,21 @@ class IDGP(PartialLabelClassifier):
         """The mean over views of the likelihood's loss, or of the likelihood's and the prior's."""
         if prior is None:
             return F.generation_nll(l, s, candidates).mean(0)
-        return F.map_nll(l, s, candidates, self.likelihood_weight, *prior).mean(0)
+        if not self._knows_rows:
+            return F.map_nll(l, s, candidates, self._weight(), *prior).mean(0)
+        o = F.indicator(candidates, s.dtype)
+        wrong = o - F.posterior(l.detach(), candidates)
+        of_f = F.map_nll(l, self._constant(s), candidates, self._weight(), *prior)
+        return (of_f + F.bernoulli_nll(s, wrong, 1 - o)).mean(0)
+
+    @property
+    def _knows_rows(self) -> bool:
+        return self.distractors == "rows" and self.objective == "map"
+
+    def _weight(self) -> float | Tensor:
+        """The weight of the likelihood: a number, or (..., 1, 1) where it was chosen."""
+        chosen = self.likelihood_weight is None
+        return self.likelihood_weight_[..., None, None] if chosen else self.likelihood_weight  # type: ignore[return-value]
 
     def _outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Outputs u (views, ..., B, K) of f and v (views, ..., B, 2K) of g."""
@@ -192,14 +262,21 @@ class IDGP(PartialLabelClassifier):
         """Logits s of z from g's outputs; constant when the generation is uniform."""
         v_alpha, v_beta = v.chunk(2, -1)
         if self.objective == "uniform":
-            return torch.logit(self.p_)[..., None, None].expand_as(v_alpha)
+            return self._constant(v_alpha)
         return F.distractor_logits(v_alpha, v_beta, self.a, self.b, self.gamma, candidates)
+
+    def _constant(self, like: Tensor) -> Tensor:
+        """The logits of the constant z, by which all candidates are alike: r ~ theta on S."""
+        return torch.logit(self.p_.to(like))[..., None, None].expand_as(like)
 
     def _prior(self, batch: Batch, u: Tensor, v: Tensor) -> Prior:
         """Weights w, A, B of Eq. 6: each view's from its own outputs, and from the snapshots."""
         of_f, of_g = self._snapshots()
-        log_w = of_f.mixed_with(F.log_prior_weight(u, self.a, self.b, self.gamma), batch)
-        log_v = of_g.mixed_with(F.log_prior_weight(v, self.a, self.b, self.gamma), batch)
+        mixed = (
+            snapshot.mixed_with(F.log_excess(present, self.a, self.b, self.gamma), batch)
+            for snapshot, present in ((of_f, u), (of_g, v))
+        )
+        log_w, log_v = (F.log_less(each, 1 - self.b) for each in mixed)
         w = F.dirichlet_weights(log_w, batch.candidates, self.eps).mul_(self.prior_weight)
         A, B = (each.mul_(self.distractor_prior_weight) for each in F.beta_weights(*log_v.chunk(2, -1)))
         return w, A, B
@@ -225,7 +302,9 @@ class IDGP(PartialLabelClassifier):
         if self.objective == "released":
             return super().label_posterior(x, candidates)
         l = F.label_scores(self.network_(x), self.a, self.b, self.gamma, candidates)  # noqa: E741
-        return F.responsibilities(l, self.distractor_logits(self.distractor_network_(x), candidates), candidates)
+        v: Tensor = self.distractor_network_(x)
+        s = self._constant(v[..., : l.shape[-1]]) if self._knows_rows else self.distractor_logits(v, candidates)
+        return F.responsibilities(l, s, candidates)
 
     def distractor_proba(self, X: Any) -> NDArray[Any]:
         """Return z (n, K): how likely each label is to come as a wrong candidate of this row.

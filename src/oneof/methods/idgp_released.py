@@ -15,7 +15,7 @@ from oneof.train.batch import Batch
 if TYPE_CHECKING:
     from oneof.methods.idgp import IDGP
 
-_RAMP = 100  # epochs until the consistency between views counts in full
+_RAMP = 100  # epochs until the consistency with the targets counts in full
 
 
 def released_losses(method: "IDGP", batch: Batch) -> Tensor:
@@ -39,7 +39,7 @@ def released_losses(method: "IDGP", batch: Batch) -> Tensor:
     weights = method.weight_fg, method.weight_gf
     coupled = _total([coupling(*view, d, o, *weights) for view in zip(U, s, strict=True)])
     loss = method.weight_f * prior_f + method.weight_g * prior_g + coupled
-    if len(batch.views) == 1:
+    if method.consistency == "views" and len(batch.views) == 1:
         return loss
     ramp = batch.ramp(_RAMP, since=2 * method.warm_up) * method.weight_consistency
     return loss + ramp * _total([_consistency(*view, d, bm) for view in zip(u, v, strict=True)])

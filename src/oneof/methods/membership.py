@@ -55,6 +55,7 @@ class Membership(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
 
     warm_up: int = count(
         10, ">= 0", doc="For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge."
@@ -95,7 +96,7 @@ class Membership(PartialLabelClassifier):
     def _count(self, batch: Batch, belief: Tensor, s: Tensor) -> None:
         """Let the batch enter the moments."""
         weight = batch.take(self.weight_)
-        true, wrong = weight * belief, weight * (F.indicator(batch.candidates, s.dtype) - belief)
+        true, wrong = weight * belief, weight * F.indicator(batch.candidates, s.dtype) * (1 - belief)
         seen = torch.stack(
             [(part * value).sum(-2) for part in (true, wrong) for value in (torch.ones_like(s), s)], -2
         )

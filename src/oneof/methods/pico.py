@@ -45,6 +45,7 @@ class PiCO(PRODEN):
 
     needs_views: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False  # w follows the nearest prototype, whose nearness is no probability
+    takes_outside: ClassVar[bool] = False
 
     contrastive_weight: float = number(0.5, ">= 0", doc="Weight of the contrastive loss.")
     temperature: float = number(0.07, "> 0", doc="Temperature tau of the contrastive loss.")
@@ -104,7 +105,8 @@ class PiCO(PRODEN):
             w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
             contrastive = F.label_contrast(q, k, self.queue_, pseudo, self.queue_labels_, self.temperature)
-        yield F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+        losses = F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
+        yield self.with_mixed(losses, batch, w)
         self._enqueue(k, pseudo)
 
     def _phi(self, batch: Batch) -> float | Tensor:

@@ -30,6 +30,7 @@ class PLCR(PRODEN):
     """
 
     needs_views: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = False  # its second term teaches that labels off the set are wrong
 
     weight: float = number(1.0, ">= 0", doc="Final weight lambda of the consistency between views.")
     ramp: int = count(100, doc="Epochs until the final weight is reached.")
@@ -42,4 +43,4 @@ class PLCR(PRODEN):
         divergence = F.soft_cross_entropy(logits, w).sum(0) - len(logits) * torch.special.entr(w).sum(-1)
         weight = self.weight * batch.ramp(self.ramp)
         loss: Tensor = weight * divergence + F.complementary_nll(logits[0], batch.candidates)
-        return loss
+        return self.with_mixed(loss, batch, w)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.fields import hyperparameters
+from oneof.estimator.fields import Role, hyperparameters, number
 from oneof.train.batch import Batch, Data
 
 
@@ -18,7 +18,8 @@ class PRODEN(PartialLabelClassifier):
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, as it was at the previous visit of the example
     (before that step's update); at first w = 1/|S|. With weights pi of the candidates ``w_j ~ pi_j softmax(u)_j``,
-    and at first ``w_j ~ pi_j``.
+    and at first ``w_j ~ pi_j``. With ``mixup`` the network is also shown mixtures ``t x + (1 - t) x'`` of two
+    rows, and taught the mixture of their weights.
 
     Attributes
     ----------
@@ -27,6 +28,11 @@ class PRODEN(PartialLabelClassifier):
     """
 
     takes_weights: ClassVar[bool] = True
+    takes_outside: ClassVar[bool] = True
+
+    mixup: float = number(
+        0.0, ">= 0", doc="Weight of the loss on mixed rows, whose targets are mixed alike.", roles=Role.LATER
+    )
 
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""
@@ -35,11 +41,15 @@ class PRODEN(PartialLabelClassifier):
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch."""
-        return self.identify(batch)
+        return self.identify(batch, batch.candidates)
 
-    def identify(self, batch: Batch) -> Tensor:
-        """Return the losses of a batch and refresh its weights from the first view."""
+    def identify(self, batch: Batch, candidates: Tensor) -> Tensor:
+        """Return the losses of a batch and refresh its weights on the candidates from the first view."""
         logits = batch.forward(self.network_)  # each (..., B, K)
         w = batch.take(self.w_)
-        batch.put(self.w_, F.posterior(logits[0], batch.candidates))
-        return F.mean([F.soft_cross_entropy(u, w) for u in logits])
+        batch.put(self.w_, F.posterior(logits[0], candidates))
+        return self.with_mixed(F.mean([F.soft_cross_entropy(u, w) for u in logits]), batch, w)
+
+    def with_mixed(self, losses: Tensor, batch: Batch, targets: Tensor) -> Tensor:
+        """Add the losses of mixtures of rows, which are taught the mixtures of their targets, where asked for."""
+        return losses + self.mixup * batch.mixup(self.network_, targets) if self.mixup else losses

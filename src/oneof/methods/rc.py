@@ -22,7 +22,8 @@ class RC(PRODEN):
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""
         w = batch.take(self.w_)
-        yield F.mean([F.soft_cross_entropy(u, w) for u in batch.forward(self.network_)])
+        losses = F.mean([F.soft_cross_entropy(u, w) for u in batch.forward(self.network_)])
+        yield self.with_mixed(losses, batch, w)
         batch.put(self.w_, self.target(self.network_.forward_frozen_stats(batch.x), batch.candidates))
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:

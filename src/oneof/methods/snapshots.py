@@ -10,7 +10,7 @@ from oneof.train.batch import Batch
 
 
 class Snapshot(NamedTuple):
-    """Log prior weights of each row at its first visit from an epoch on."""
+    """Logs of what Eq. 10 and 11 mix, of each row at its first visit from an epoch on."""
 
     table: Tensor  # (..., N, C)
     taken: Tensor  # (..., N, 1), boolean: whether the row has been visited since
@@ -23,7 +23,7 @@ class Snapshot(NamedTuple):
         return self.all_taken or (self.share > 0 and bool(self.taken.all()))
 
     def mixed_with(self, present: Tensor, batch: Batch) -> Tensor:
-        """Return the present log prior weights (views, ..., B, C), from ``epoch`` on mixed with the snapshot.
+        """Return the present logs (views, ..., B, C), from ``epoch`` on mixed with the snapshot.
 
         Rows that have no snapshot yet get one, from the first view.
         """

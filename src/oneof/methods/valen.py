@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +73,11 @@ class VALEN(PRODEN):
         doc="Weights that the inference network starts from: the classifier's first or warmed ones.",
     )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False  # the graph is made of all rows at once
+        return tags
+
     def start(self, data: Data) -> None:
         """Make the classifier, the inference network, the decoder, O (``w_``), D and the neighbour lists."""
         super().start(data)
@@ -110,7 +116,7 @@ class VALEN(PRODEN):
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch and refresh O and D."""
         if batch.before(self.warm_up):
-            return self.identify(batch)
+            return self.identify(batch, batch.candidates)
         S = batch.candidates
         u, e = batch.forward_pair(self.network_, self.inference_network_)
         own, drawn = batch.take(self.w_), batch.take(self.d_)  # O and D
@@ -120,15 +126,16 @@ class VALEN(PRODEN):
         classifier = torch.stack([F.soft_cross_entropy(each, drawn) for each in u]).sum(0)
         # Through logarithms, so that candidates whose sample underflows to zero are not lost for ever.
         # Restricted to S without the weights of S, which d has from its distribution.
-        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), F.members(S))
+        d_on_S = F.posterior(d.clamp_min(torch.finfo(d.dtype).tiny).log(), F.possible(S))
         batch.put(self.d_, self.correct * d_on_S + (1 - self.correct) * own)
         batch.put(self.w_, F.posterior(u[0], S))
-        return (
+        losses = (
             self.reconstruction_weight * self._reconstruction(batch, d)
             + self.divergence_weight * divergence
             + self.inference_weight * inference
             + self.classifier_weight * classifier
         )
+        return self.with_mixed(losses, batch, drawn)
 
     def _reconstruction(self, batch: Batch, d: Tensor) -> Tensor:
         """How badly d explains the features, the candidate sets and the neighbours of the batch."""

@@ -19,7 +19,7 @@ class Data:
     """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
 
     x: Tensor | HostRows  # (..., N, *shape)
-    candidates: Tensor  # (..., N, K), boolean, or weights that are 0 off the sets
+    candidates: Tensor  # (..., N, K), boolean, or weights: see `oneof.functional.common`
     weight: Tensor  # (..., N)
     scaler: Scaler
 
@@ -28,11 +28,20 @@ class Data:
 
     def blocks(self, size: int) -> Iterator[Tensor]:
         """Return all rows as the network takes them, so many at once."""
-        axis = self.candidates.dim() - 2
         everything = torch.arange(len(self), device=self.weight.device)
         for index in torch.split(everything, size):
-            rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
-            yield self.scaler.load(rows, self.dtype)
+            yield self._load(index)
+
+    def sample(self, size: int) -> tuple[Tensor, Tensor]:
+        """Return so many rows (or all, where there are fewer) and their candidates, evenly spaced."""
+        size = min(size, len(self))
+        index = torch.arange(size, device=self.weight.device) * len(self) // size
+        return self._load(index), self.candidates.index_select(-2, index)
+
+    def _load(self, index: Tensor) -> Tensor:
+        axis = self.candidates.dim() - 2
+        rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
+        return self.scaler.load(rows, self.dtype)
 
     @property
     def n_classes(self) -> int:

@@ -29,7 +29,7 @@ from oneof.train.checkpoint_schema import (
     tensor_places,
 )
 from oneof.train.method import Method
-from oneof.train.rows import Scaler
+from oneof.train.rows import Scaler, SparseRows
 from oneof.train.trial_state import Setup, State
 
 SECONDS_BETWEEN_SAVES = 30.0
@@ -94,6 +94,11 @@ class Checkpoint:
                     f"the checkpoint {str(self.path)!r} was written since this fit was prepared; prepare it again"
                 )
             yield
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a file to go on from."""
+        return self._facts is not None
 
     def setup(self, rows: int, held_out: int, shape: tuple[int, ...]) -> Setup | None:
         """Return the seed, the held-out rows and the scaler that the fit was begun with; None without a file.
@@ -200,7 +205,7 @@ def _version(path: Path) -> tuple[int, ...] | None:
 def fingerprint(*arrays: NDArray[Any] | None) -> str:
     """Tell data sets apart: the hash of the shapes, types and bytes of their arrays."""
     digest = sha256()
-    for array in arrays:
+    for array in [part for each in arrays for part in (each.parts() if isinstance(each, SparseRows) else [each])]:
         if array is None:
             digest.update(b"none")
             continue

@@ -71,6 +71,7 @@ class TrainingRun:
             group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
         for module in method.modules():
             module.train()
+        method.weigh_outside(epoch, data)
         method.start_epoch(epoch, data)
         size = min(method.batch_size, len(data))
         whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
@@ -85,7 +86,7 @@ class TrainingRun:
     def step(self, index: Tensor, total: Tensor) -> None:
         """Update the weights by the rows ``index``: once, or as often as the method yields a loss."""
         batch, weight = self.batch(index), self.data.weight.gather(-1, index)
-        for losses in losses_of(self.method.step(batch)):
+        for losses in losses_of(self.method.step(self.method.seen(batch))):
             loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
             self.optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
             loss.sum().backward()  # type: ignore[no-untyped-call]

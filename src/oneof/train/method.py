@@ -24,6 +24,12 @@ class Method(Protocol):
     deterministic: bool
     verbose: int
 
+    def weigh_outside(self, epoch: int, data: Data) -> None:
+        """Say before an epoch how much labels weigh that are no candidates."""
+
+    def seen(self, batch: Batch) -> Batch:
+        """Return a batch as its step sees it: with these weights."""
+
     def start_epoch(self, epoch: int, data: Data) -> None:
         """Do what must be done between epochs."""
 

@@ -10,13 +10,56 @@ from torch import Tensor
 
 Array = NDArray[Any]
 
+# Of sparse rows that are made dense together: 64 MB in float32, which goes back to the system when it is freed. Of
+# blocks below 32 MB, with small results between them, glibc keeps nearly all.
+_CELLS, _MOST_ROWS = 2**24, 65536
+
 # Rows at once: copies of a whole set in floats could be larger than memory.
 _TABLE_BLOCK, _IMAGE_BLOCK = 65536, 1024
 
 
+class SparseRows:
+    """A sparse table that is asked for rows as an array is: those, and no others, become dense."""
+
+    ndim = 2
+
+    def __init__(self, matrix: Any) -> None:
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        self.matrix = matrix  # CSR, without duplicates
+        self.shape: tuple[int, int] = matrix.shape
+        self.dtype = matrix.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        dense: Array = self.matrix[rows].toarray()
+        return dense
+
+    def parts(self) -> list[Array]:
+        """Return the arrays of which the matrix is made."""
+        return [self.matrix.indptr, self.matrix.indices, self.matrix.data]
+
+
+def values_of(x: "Array | SparseRows") -> Array:
+    """Return the numbers that rows hold; of sparse rows those that are stored."""
+    values: Array = x.matrix.data if isinstance(x, SparseRows) else x
+    return values
+
+
+def rows_at_once(x: "Array | SparseRows", usual: int) -> int:
+    """Return how many rows are evaluated together: as ``usual``, or as many sparse ones as fill 64 MB."""
+    return max(1, min(_MOST_ROWS, _CELLS // x.shape[1])) if isinstance(x, SparseRows) else usual
+
+
 @dataclass(frozen=True)
 class Scaler:
-    """Mean and standard deviation of the training rows: for each feature of a table, each channel of an image."""
+    """Mean and standard deviation of the training rows: for each feature of a table, each channel of an image.
+
+    Sparse rows are scaled and not centred, which would fill them: their mean is stored as 0.
+    """
 
     mean: Tensor  # (features,) or (channels, 1, 1), float64
     std: Tensor
@@ -28,6 +71,8 @@ class Scaler:
         Constant features get std 1.
         """
         share = weight / weight.sum()
+        if isinstance(x, SparseRows):
+            return cls._fit_sparse(x.matrix[rows], share)
         if x.ndim == 2:
             blocks = [slice(i, i + _TABLE_BLOCK) for i in range(0, len(rows), _TABLE_BLOCK)]
             mean = sum(share[b] @ x[rows[b]] for b in blocks)
@@ -38,9 +83,13 @@ class Scaler:
             first, second = (np.concatenate(moment) for moment in zip(*moments, strict=True))  # (n, channels)
             mean, mean_square = (share @ first)[:, None, None], (share @ second)[:, None, None]
             std = np.sqrt(np.maximum(mean_square - mean**2, 0.0))
-        # Rounding leaves a constant column with a tiny std; dividing by that would blow noise up.
-        constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
-        return cls(torch.as_tensor(mean), torch.as_tensor(np.where(constant, 1.0, std)))
+        return cls(torch.as_tensor(mean), torch.as_tensor(_without_constants(mean, std)))
+
+    @classmethod
+    def _fit_sparse(cls, matrix: Any, share: Array) -> "Scaler":
+        mean = share @ matrix
+        std = np.sqrt(np.maximum(share @ matrix.multiply(matrix).tocsr() - mean**2, 0.0))
+        return cls(torch.zeros(len(mean), dtype=torch.float64), torch.as_tensor(_without_constants(mean, std)))
 
     @staticmethod
     def shape_for(row: tuple[int, ...]) -> tuple[int, ...]:
@@ -72,9 +121,9 @@ class Scaler:
 
 @dataclass(frozen=True)
 class HostRows:
-    """Rows that stay on disk or in the host's memory; those of a batch are read when it is made."""
+    """Rows that stay on disk, sparse, or in the host's memory; those of a batch are read when it is made."""
 
-    x: Array  # all rows
+    x: Array | SparseRows  # all rows
     rows: Array  # the numbers of those that count
     scaler: Scaler
     dtype: torch.dtype
@@ -95,6 +144,13 @@ class HostRows:
         if self.device.type == "cuda":
             return stored.pin_memory().to(self.device, non_blocking=True)
         return stored
+
+
+def _without_constants(mean: Array, std: Array) -> Array:
+    """Return std, with 1 for constant features."""
+    # Rounding leaves a constant column with a tiny std; dividing by that would blow noise up.
+    constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
+    return np.where(constant, 1.0, std)
 
 
 def _image_moments(x: Array) -> tuple[Array, Array]:

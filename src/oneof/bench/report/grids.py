@@ -17,6 +17,7 @@ __all__ = [
     "latex",
     "markdown",
     "markdown_text",
+    "plain_marks",
     "signed",
 ]
 
@@ -44,10 +45,14 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Result:
-    """One method on one data set, and how the reference compares with it."""
+    """One method on one data set, and how the reference compares with it.
+
+    Where trials are random splits, ``plain`` is the comparison that takes them for independent, as papers do.
+    """
 
     cell: Cell
     comparison: Comparison | None = None
+    plain: Comparison | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,24 @@ def differences(results: Results) -> Grid:
     ]
     title = f"{results.title}: {results.reference} minus each method, in points, with 95 % intervals"
     return Grid(title, ["method", *results.columns], [rows] if rows else [], _verdict_notes(results))
+
+
+def plain_marks(results: Results) -> str:
+    """Say what the plain paired t-test gives where the corrected one was used, and which marks it adds."""
+    places = [(method, name) for name in results.columns for method in results.rivals]
+    found = {place: result for place in places if (result := results.rows[place[0]].get(place[1])) is not None}
+    pairs = {place: (r.comparison, r.plain) for place, r in found.items() if r.comparison and r.plain}
+    counts = count(plain.verdict for _, plain in pairs.values())
+    added: dict[tuple[str, str], list[str]] = {}
+    for (method, name), (corrected, plain) in pairs.items():
+        if plain.verdict in ("win", "loss") and plain.verdict != corrected.verdict:
+            added.setdefault((_MARKS[plain.verdict], name), []).append(method)
+    more = [f"{mark} on {name} ({', '.join(methods)})" for (mark, name), methods in added.items()]
+    return (
+        "The plain paired t-test, which takes them for independent, gives "
+        f"{results.reference} win/tie/loss/?: {_counts_text(counts)}"
+        + (f"; it adds {', '.join(more)}." if more else ".")
+    )
 
 
 def markdown(grid: Grid) -> str:

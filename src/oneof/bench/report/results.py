@@ -75,7 +75,9 @@ class Report:
             paired = self._with_sets_of_reference(label, name)
             if alone or (found.keys() & scores[name] and not paired.keys() & scores[name]):
                 return Result(cell(found, self.plan.trials))
-            return Result(cell(found, self.plan.trials), compare(scores[name], paired, self.resplits(name)))
+            resplits = self.resplits(name)
+            plain = None if resplits is None else compare(scores[name], paired)
+            return Result(cell(found, self.plan.trials), compare(scores[name], paired, resplits), plain)
 
         rows = {
             label: {

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from oneof.bench.plan import SUPERVISED
 from oneof.bench.record import CRITERIA, WAYS
-from oneof.bench.report.grids import Result, accuracies, accuracy, differences, signed
+from oneof.bench.report.grids import Result, accuracies, accuracy, differences, plain_marks, signed
 from oneof.bench.report.provenance import provenance, set_notes
 from oneof.bench.report.results import Report, Surface
 from oneof.bench.report.run_results import Curves, MethodResult, mean_curves
@@ -70,7 +70,7 @@ def _test_notes(report: Report) -> list[str]:
     if splits:
         notes.append(
             "Trials are random splits of the same rows, so not independent: tests and intervals use the "
-            f"Nadeau-Bengio correction (test/training rows: {', '.join(splits)})."
+            f"Nadeau-Bengio correction (test/training rows: {', '.join(splits)}). {plain_marks(report.results)}"
         )
     if same:
         notes.append(f"Plain paired t-tests and intervals, the test rows being the same: {', '.join(same)}.")

@@ -1,7 +1,6 @@
 """The runner: brings a plan's runs to an engine and their records to the ledger, as the only writer."""
 
 import json
-import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -12,23 +11,18 @@ from statistics import fmean
 from typing import Any, TypedDict, cast
 
 from oneof.bench.ledger import Ledger, read
-from oneof.bench.plan import Plan, Run, run_class
+from oneof.bench.plan import Plan, Run
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import Engine, Task
+from oneof.bench.running.order import execution_order
 from oneof.bench.running.problem import make_problem, needs_preparing
-from oneof.data.catalogue import DATASETS
-from oneof.em import EMClassifier
 from oneof.io.files import replacing
 from oneof.io.schema import json_misfit
-from oneof.train.parallel.grouping import can_stack
 from oneof.train.runtime import resolve_device
 
 _POLL = 0.5  # seconds between updates of what is shown
 _LAST = 100  # results that are remembered
-_MOST_STACKED = 32  # runs that are trained as one stack: linear and mlp networks on tables
-_STACK_BYTES = 2**30
-_MOST_SIDE_BY_SIDE = 12  # other runs, on a GPU
 
 
 @dataclass
@@ -134,10 +128,9 @@ class Runner:
                         if run.key not in done:
                             self._settle(run, record, ledger, progress, clock)
                         if ledger.records[run.key]["status"] == "done":
-                            self._checkpoint(run).unlink(missing_ok=True)
-            ledger.check_untouched()
-        self._clean_up()
-        return progress
+                            self._checkpoint(run.key).unlink(missing_ok=True)
+            self._clean_up()
+        return progress  # the ledger was last looked at after its engine had ended
 
     def _prepare(self, runs: list[Run], progress: PlanProgress) -> list[Run]:
         """Train the annotators that runs need, once, and set runs apart whose data cannot be had."""
@@ -160,28 +153,18 @@ class Runner:
         return [run for run in runs if run.dataset not in progress.unavailable]
 
     def _groups(self, runs: list[Run], pending: set[str], ledger: Ledger) -> list[list[Run]]:
-        """Return the groups to execute.
-
-        The last bits of a run depend on the others in its stack. So on a CPU a group that was interrupted is
-        executed again as a whole, and its numbers are those of an undisturbed run; runs that failed are tried
-        again alone.
-        """
-        groups, on_gpu = [], resolve_device(self.device).type == "cuda"
-        for group in together(runs, on_gpu):
-            left = [run for run in group if run.key in pending]
-            if left and all(run.key in ledger.records for run in left):
-                groups += [[run] for run in left]
-            elif left:
-                groups.append(left if on_gpu else group)
-        return groups
+        """Return the groups to execute, the most useful first."""
+        begun = {key for key in pending if self._checkpoint(key).exists()}
+        on_gpu = resolve_device(self.device).type == "cuda"
+        return execution_order(runs, pending, pending & ledger.records.keys(), begun, on_gpu)
 
     def _task(self, group: list[Run]) -> Task:
-        checkpoints = tuple(self._checkpoint(run) for run in group)
+        checkpoints = tuple(self._checkpoint(run.key) for run in group)
         specs, sets = tuple(run.spec for run in group), tuple(run.sets for run in group)
         return Task(specs, self.device, self.root, checkpoints, self.deadline, sets)
 
-    def _checkpoint(self, run: Run) -> Path:
-        return self.checkpoints / f"{run.key}.safetensors"
+    def _checkpoint(self, key: str) -> Path:
+        return self.checkpoints / f"{key}.safetensors"
 
     def _settle(self, run: Run, record: Record, ledger: Ledger, progress: PlanProgress, clock: "Clock") -> None:
         """Write down what became of a run."""
@@ -207,39 +190,6 @@ class Runner:
         (self.checkpoints / "progress.json").unlink(missing_ok=True)
         if not any(self.checkpoints.iterdir()):
             self.checkpoints.rmdir()
-
-
-def together(runs: list[Run], on_gpu: bool = False) -> list[list[Run]]:
-    """Group runs that the engine can train at once."""
-    groups: dict[tuple[str, int], list[Run]] = {}
-    for run in runs:
-        groups.setdefault(_group_of(run, on_gpu), []).append(run)
-    return [part for (_, most), group in groups.items() for part in _equal_parts(group, most)]
-
-
-def _group_of(run: Run, on_gpu: bool) -> tuple[str, int]:
-    """Return what the runs of a group have in common, and how many may be in it."""
-    cls = run_class(run.spec)
-    if issubclass(cls, EMClassifier):
-        return json.dumps([run.dataset, run.spec["method"], run.spec["settings"]]), 1
-    method = cls(**run.spec["settings"])
-    stackable = can_stack(method.network, DATASETS[run.dataset].shape)
-    most = _stack_size(run.dataset) if stackable else _MOST_SIDE_BY_SIDE if on_gpu else 1
-    common = method.stack_settings() if stackable else method.network  # trials side by side may differ in the rest
-    return json.dumps([run.dataset, run.spec["method"], common]), most
-
-
-def _equal_parts(group: list[Run], most: int) -> list[list[Run]]:
-    """Split a group into parts of about the same size, so that workers end together."""
-    size = math.ceil(len(group) / math.ceil(len(group) / most))
-    return [group[i : i + size] for i in range(0, len(group), size)]
-
-
-def _stack_size(dataset: str) -> int:
-    """Return how many trials on a table fit a stack: rows and about ten tables of labels for each, in floats."""
-    facts = DATASETS[dataset]
-    bytes_a_trial = 4 * facts.rows[0] * (facts.shape[0] + 10 * len(facts.classes))
-    return max(1, min(_MOST_STACKED, _STACK_BYTES // bytes_a_trial))
 
 
 class Clock:

@@ -77,7 +77,8 @@ def decomposition(
         Log-probabilities or logits of a classifier; a constant added to a row changes nothing.
     mean_size : float or None, default=5
         Determines delta: the mean over rows of the expected set size, before full sets are drawn again. None sets
-        delta = 0, as the paper has it.
+        delta = 0. The paper has sigmoid(scores) of logits that it does not centre: their common shift, which
+        cross-entropy leaves open, would decide the sizes.
     temperature : float, default=1
         Above 1 the wrong labels vary more.
     seed : int, default=0

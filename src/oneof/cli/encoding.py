@@ -1,0 +1,111 @@
+"""Tables with gaps, categories, dates and text as commands encode them: what each column becomes is printed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from oneof.cli.app import fold
+from oneof.cli.votes import Labels
+
+if TYPE_CHECKING:
+    from oneof.methods import Classifier, Model
+    from oneof.pipeline import TableEncoder
+
+_NEARLY_ALL = 0.95  # of the rows of a column of labels have it among their candidates
+
+
+class Encoded(NamedTuple):
+    """Features as numbers, and what made them; None where they were numbers already."""
+
+    rows: Any
+    encoder: "TableEncoder | None"
+
+    def joined(self, model: "Classifier") -> "Model":
+        """Return a fitted model together with the encoder of its rows."""
+        from oneof.pipeline import Pipeline
+
+        return model if self.encoder is None else Pipeline([("table", self.encoder), ("model", model)])
+
+
+def training_table(
+    table: Path,
+    labels: Labels,
+    others: Sequence[str],
+    kinds: Sequence[str] | None,
+    images: str | None,
+    size: int | None,
+    progress: bool,
+    form: str | None,
+) -> tuple[Encoded, Any]:
+    """Return the features of a table as numbers, and its labels; print what each column becomes.
+
+    ``others`` are the columns that are no features besides those of labels.
+    """
+    from oneof.cli.model_tables import read_training
+
+    wanted = kinds_of(kinds)
+    rows, y = read_training(table, labels, others, images, size, progress, form, wanted)
+    return encode_table(rows, wanted, y), y
+
+
+def kinds_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """Read COLUMN=KIND texts."""
+    from oneof.pipeline.column_kinds import KINDS
+
+    kinds: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, kind = (part.strip() for part in text.rpartition("="))
+        if not (name and equals) or kind not in KINDS:
+            raise ValueError(f"--kind is {text!r}, but must be COLUMN=KIND with one of {', '.join(KINDS)}")
+        if kinds.setdefault(name, kind) != kind:
+            raise ValueError(f"--kind gives {name!r} two kinds, {kinds[name]!r} and {kind!r}; give one")
+    return kinds
+
+
+def encode_table(rows: Any, kinds: Mapping[str, str], y: Any) -> Encoded:
+    """Turn features into numbers where they are none, and print what each column becomes.
+
+    Columns of labels are refused: true labels among the features would be learnt from.
+    """
+    import pandas as pd
+
+    from oneof.pipeline import TableEncoder
+
+    if not isinstance(rows, pd.DataFrame):
+        if kinds:
+            raise ValueError(
+                f"--kind names {next(iter(kinds))!r}, but the rows are no table of columns; leave it out"
+            )
+        return Encoded(rows, None)
+    numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes)
+    if numeric and not kinds and rows.notna().all(axis=None):
+        return Encoded(rows, None)
+    encoder = TableEncoder(kinds or None).fit(rows)
+    _refuse_labels(rows, encoder, kinds, y)
+    for name, said in encoder.said_.items():
+        typer.echo(fold(f"column {name}: {said}"))
+    return Encoded(encoder.transform(rows), encoder)
+
+
+def _refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y: Any) -> None:
+    """Refuse categories that are candidates of nearly all of their rows."""
+    import numpy as np
+
+    from oneof.labels import encode
+    from oneof.pipeline.column_kinds import as_texts
+
+    candidates, classes = encode(y)
+    numbers = {str(name): number for number, name in enumerate(classes)}
+    for column, kind in encoder.used_columns().items():
+        if kind != "category" or column in kinds:
+            continue
+        texts = as_texts(rows[column])
+        known = np.array([text is not None for text in texts])
+        labels = np.array([numbers.get(text, -1) for text in texts[known]])
+        if (labels >= 0).all() and candidates[known, labels].mean() >= _NEARLY_ALL:
+            raise ValueError(
+                f"the column {column!r} holds labels (such as {texts[known][0]!r}), which are candidates of their "
+                f"rows; pass --drop {column}, or --kind {column}=category to learn from them"
+            )
