@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.data.embedding import embed
     from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
     from oneof.estimator.outside import outside_rate
@@ -71,6 +72,7 @@ __all__ = [
     "compare",
     "convert",
     "disambiguate",
+    "embed",
     "encode",
     "fit_together",
     "from_complementary",
@@ -99,6 +101,7 @@ _HOME = {  # all others are at home in oneof.methods
     "compare": "oneof.comparison",
     "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",
+    "embed": "oneof.data.embedding",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
     "from_complementary": "oneof.labels",

@@ -163,6 +163,10 @@ CALLS = {
     ),
     "SCORERS": (lambda **given: oneof.SCORERS["covering_rate"](FITTED, **given), GIVEN),
     "SCORERS accuracy": (lambda **given: oneof.SCORERS["accuracy"](FITTED, **given), {"X": X, "y": [0, 1, 2, 0]}),
+    "embed": (
+        oneof.embed,
+        {"items": ["a.png"], "model": "hf:none", "text": False, "batch_size": 1, "device": "cpu"},
+    ),
     "encode": (oneof.encode, {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
     "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"]}),
     "from_complementary": (oneof.from_complementary, {"y": ["a", "b"], "classes": ["a", "b", "c"]}),

@@ -304,6 +304,13 @@ COMMANDS = [
         "30 rows written",
         notes=("'kind' holds 'wild'",),
     ),
+    # --- embed
+    refused("embed without a model", "embed pets.csv --images id --out new.npz", "--model"),
+    refused("embed nothing", "embed pets.csv --model timm:resnet18 --out new.npz", "--images COLUMN or --text"),
+    refused("embed with a model of nobody", "embed pets.csv --text id --model resnet --out new.npz", "'resnet'"),
+    refused("embed with a misspelt column", "embed pets.csv --text ids --model hf:x --out new.npz", "'id'?"),
+    refused("embed an empty folder", "embed folder --model timm:resnet18 --out new.npz", "one sub-folder"),
+    refused("embed into the table", "embed pets.csv --text id --model hf:x --out pets.csv", "is an input"),
     # --- convert
     refused("convert without OUT", "convert pets.csv", "OUT", "convert --help"),
     refused("convert a file that is missing", "convert no.json new.csv", "'no.json'", "check the path"),
