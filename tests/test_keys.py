@@ -132,6 +132,7 @@ WITHOUT_KEYS = (
     "idgp-defaults",
     "idgp-likelihood",
     "idgp-literal",
+    "outside",
     "votes",
 )  # ledgers of benchmarks that are no plans
 
