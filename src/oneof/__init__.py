@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PiCO,
         load_model,
     )
+    from oneof.review import apply_decisions
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ __all__ = [
     "PiCO",
     "Votes",
     "WeightedSets",
+    "apply_decisions",
     "compare",
     "disambiguate",
     "encode",
@@ -80,6 +82,7 @@ _HOME = {  # all others are at home in oneof.methods
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
+    "apply_decisions": "oneof.review",
     "compare": "oneof.comparison",
     "disambiguate": "oneof.labels",
     "encode": "oneof.labels",

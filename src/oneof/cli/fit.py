@@ -11,6 +11,7 @@ from oneof.cli.app import app, fold
 from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
+    Decisions,
     Device,
     Drop,
     Ids,
@@ -48,6 +49,7 @@ def fit(
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
+    decisions: Decisions = None,
     method: Annotated[
         str,
         typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
@@ -68,6 +70,7 @@ def fit(
 
     All columns but those of labels, --id and --drop are features; with --images the images alone are.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
+    With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.model_tables import read_training
     from oneof.train.runtime import resolve_device
@@ -78,7 +81,7 @@ def fit(
     make = _maker(method, estimator, settings or [], seed, device, quiet)
     given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
     others = [*(ids or []), *(drop or [])]
-    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet)
+    rows, y = read_training(table, given, candidates, separator, others, images, size, not quiet, decisions, ids)
     model = make(rows, y).fit(rows, y)
     model.save(out)
     typer.echo(_summary(model, y))

@@ -19,6 +19,7 @@ from oneof.labels import encode
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
 from oneof.methods import Classifier, load_model
+from oneof.review import apply_decisions
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -101,14 +102,21 @@ def read_training(
     images: str | None,
     size: int | None,
     progress: bool,
+    decisions: Sequence[Path] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> tuple[Any, Any]:
     """Return the features of a table and what it is labelled with: see `labels_of`.
 
-    ``others`` are the columns that are no features besides those of labels.
+    ``others`` are the columns that are no features besides those of labels; ``decisions`` are merged into the
+    labels.
     """
     apart = [*(given.in_table if given else [candidates]), *others]
     data, y = labels_of(read(table, apart, images, size, progress=progress), given, candidates, separator)
-    return features(data, apart), y
+    rows = features(data, apart)
+    if not decisions:
+        return rows, y
+    y, kept = apply_decisions(y, decisions, ids=data.columns[list(ids or [])])
+    return (rows[kept] if isinstance(rows, np.ndarray) else rows.iloc[kept].reset_index(drop=True)), y
 
 
 def features_for(model: Classifier, data: tables.Table, apart: list[str]) -> Any:

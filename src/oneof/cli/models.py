@@ -10,7 +10,7 @@ import typer
 
 from oneof.cli.app import app, show_grid
 from oneof.cli.method_options import method_named
-from oneof.cli.options import Candidates, Ids, Images, ModelPath, Separator, TableOut, TablePath
+from oneof.cli.options import Candidates, HeldOutFlag, Ids, Images, ModelPath, Separator, TableOut, TablePath
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -26,6 +26,7 @@ class Sort(StrEnum):
     """Orders of the rows of ``oneof disambiguate``."""
 
     MARGIN = "margin"
+    RANK = "rank"
 
 
 @app.command()
@@ -110,7 +111,8 @@ def disambiguate(
     candidates: Candidates = "candidates",
     separator: Separator = None,
     ids: Ids = None,
-    sort: Annotated[Sort | None, typer.Option(help="margin: first the rows that deserve a second look.")] = None,
+    sort: Annotated[Sort | None, typer.Option(help="rank: first the rows that deserve a second look.")] = None,
+    held_out: HeldOutFlag = False,
     images: Images = None,
     votes: VoteColumns = None,
     long: LongColumns = None,
@@ -120,11 +122,14 @@ def disambiguate(
 ) -> None:
     """Write the most likely candidate of every row.
 
-    With it come its probability and the margin to the second; without --id the rows are numbered from 0.
+    With it come its probability and the margin to the second, what the model says without regard to the
+    candidates, the chance that the truth is outside, why the row deserves a look, its rank, and an empty column
+    for decisions, which oneof apply reads. Without --id the rows are numbered from 0.
     """
     import pandas as pd
 
     from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
+    from oneof.cli.review_tables import judge_rows
     from oneof.data import tables
 
     tables.check_target(out, [model, table])
@@ -139,9 +144,9 @@ def disambiguate(
         sets, shown = judged, [fitted.classes_[row].tolist() for row in judged.candidates]
     else:
         sets, shown = candidates_for(fitted, data, candidates, separator), data.columns[candidates]
-    decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
+    judged_rows = judge_rows(fitted, model, features_for(fitted, data, apart), sets, held_out)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    result = with_ids(keys, {"candidates": shown, **decision._asdict()})
+    result = with_ids(keys, {"candidates": shown, **judged_rows})
     write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out)
 
 

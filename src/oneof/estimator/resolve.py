@@ -1,5 +1,6 @@
 """The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
 
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -17,6 +18,7 @@ from oneof.estimator.together import fit_together
 from oneof.io.words import shown
 from oneof.labels import Disambiguation, WeightedSets, check_same_rows, encode_weights
 
+Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 
 
@@ -66,14 +68,32 @@ def resolve(
         )
     sets = WeightedSets(weights, names) if weights.dtype != bool else weights
     split = list(KFold(folds, shuffle=True, random_state=seed).split(weights))
-    models = [clone(model) for _ in split]
-    fit_together(models, [{"X": _safe_indexing(X, train), "y": sets[train]} for train, _ in split])
-    log_p = np.zeros(weights.shape)
-    for (_, rest), fitted in zip(split, models, strict=True):
-        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
-    posterior = calibrated_posterior(log_p, weights)
+    posterior = calibrated_posterior(held_out_log_proba(model, X, sets, split), weights)
     second, first = np.sort(posterior, axis=1)[:, -2:].T
     return Disambiguation(names[posterior.argmax(1)], first, first - second)
+
+
+def held_out_log_proba(
+    model: Any, X: Any, sets: Any, split: Folds, advance: Callable[[float], None] = lambda share: None
+) -> NDArray[np.float64]:
+    """Return the logarithms of class probabilities (n, K), of each row by a copy of the model fitted without it.
+
+    ``sets`` are candidate sets over all classes, ``split`` the training and held-out rows of each fold, and
+    ``advance`` is told each share of the work that is done.
+    """
+    models = [clone(model) for _ in split]
+    given = [{"X": _safe_indexing(X, train), "y": _safe_indexing(sets, train)} for train, _ in split]
+    if isinstance(model, PartialLabelClassifier):
+        step = 1 / (len(split) * model.epochs)
+        fit_together(models, [each | {"callbacks": [lambda report: advance(step)]} for each in given])
+    else:  # any other classifier has no epochs
+        for fitted, each in zip(models, given, strict=True):
+            fitted.fit(**each)
+            advance(1 / len(split))
+    log_p = np.zeros(sets.shape)
+    for (_, rest), fitted in zip(split, models, strict=True):
+        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
+    return log_p
 
 
 def calibrated_posterior(log_p: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
