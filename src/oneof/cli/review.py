@@ -6,8 +6,17 @@ from typing import Annotated
 
 import typer
 
-from oneof.cli.app import app
-from oneof.cli.options import Candidates, Ids, Separator, TableOut, TablePath
+from oneof.cli.app import app, fold
+from oneof.cli.options import Candidates, Ids, Images, ModelPath, Separator, TableOut, TablePath
+from oneof.cli.votes import (
+    CountColumns,
+    Denial,
+    LongColumns,
+    VoteColumns,
+    VotesFile,
+    candidates_option,
+    vote_options,
+)
 
 
 class NoneOfThese(StrEnum):
@@ -15,6 +24,63 @@ class NoneOfThese(StrEnum):
 
     OTHERS = "others"
     DROP = "drop"
+
+
+@app.command()
+def review(
+    model: ModelPath,
+    table: TablePath,
+    candidates: Candidates = "candidates",
+    separator: Separator = None,
+    ids: Ids = None,
+    images: Images = None,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="A column of texts to show.")] = None,
+    votes: VoteColumns = None,
+    long: LongColumns = None,
+    counts: CountColumns = None,
+    votes_file: VotesFile = None,
+    denial: Denial = None,
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The journal; TABLE.decisions.jsonl by default.")
+    ] = None,
+    static: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one page that needs no server, and stop.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rows of the page of --static.")] = 300,
+    host: Annotated[str, typer.Option(help="Where to listen; others can then reach it.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address alone.")] = False,
+) -> None:
+    """See which answers are probably wrong, decide, and learn again, in your browser.
+
+    Rows are ranked by models that have not seen them: five fits, made once and kept beside MODEL. Every decision
+    goes to a journal, which oneof fit --decisions and oneof apply read; TABLE itself stays as it is.
+    """
+    from oneof.cli.review_tables import material_of, open_session, write_static
+    from oneof.review.server import need_server, serve
+
+    if static is None:
+        need_server()
+    given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    fitted, material = material_of(model, table, given, candidates, separator, ids or [], images, text)
+    if static is not None:
+        write_static(fitted, model, material, static, limit, [model, table])
+        return
+    with open_session(
+        fitted, model, material, decisions or table.with_name(f"{table.name}.decisions.jsonl")
+    ) as session:
+        serve(session, host, port, lambda address: _announce(address, host, no_browser))
+
+
+def _announce(address: str, host: str, no_browser: bool) -> None:
+    """Say where the review is, and open it."""
+    import webbrowser
+
+    typer.echo(fold(f"review at {address} (Ctrl-C ends it; decisions are kept)"))
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        typer.echo(fold(f"warning: everybody who can reach {host} and knows this address can decide"), err=True)
+    if not no_browser:
+        webbrowser.open(address)
 
 
 @app.command()

@@ -1,22 +1,33 @@
 """Tables as the commands for review read and write them: judged rows, and copies with decisions."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import typer
 
-from oneof.cli.model_tables import read_labels
+from oneof.cli.app import fold
+from oneof.cli.model_tables import candidates_for, features_for, load, read_for, read_labels
+from oneof.cli.votes import VoteOptions
 from oneof.data import label_cells, tables
+from oneof.data.folder import image_paths
+from oneof.io.files import replacing
 from oneof.io.progress import StageProgress
 from oneof.io.words import shown
 from oneof.labels import Votes, WeightedSets, decide
 from oneof.methods import Classifier
 from oneof.review import apply_decisions
 from oneof.review.held_out import Predictions, held_out_for, predict_own
+from oneof.review.journal import Journal
 from oneof.review.listing import listing
+from oneof.review.material import Material
 from oneof.review.ranking import Ranking, rank, weights_beyond
+from oneof.review.session import Session
+from oneof.review.static import static_page
 
 
 def labels_over(classes: Any, sets: Any) -> Any:
@@ -32,7 +43,7 @@ def held_out(model: Classifier, path: Path, rows: Any, sets: Any, visible: bool 
 
 
 def judge_rows(model: Classifier, path: Path, rows: Any, sets: Any, by_others: bool) -> dict[str, Any]:
-    """Return the columns of ``oneof disambiguate``, by the model itself or by others that have not seen the rows."""
+    """Return the columns of ``oneof disambiguate``, by the model itself or by others."""
     weights = sets.weights if isinstance(sets, WeightedSets) else sets
     counts, beyond = (sets.counts, weights_beyond(sets)) if isinstance(sets, Votes) else (None, None)
     classes = model.classes_
@@ -54,6 +65,71 @@ def inside_posterior(ranking: Ranking, weights: Any) -> Any:
     return np.where(
         total > 0, inside / np.where(total > 0, total, 1), (weights > 0) / (weights > 0).sum(1, keepdims=True)
     )
+
+
+def material_of(
+    path: Path,
+    table: Path,
+    given: VoteOptions | None,
+    column: str,
+    separator: str | None,
+    ids: list[str],
+    images: str | None,
+    text: str | None,
+) -> tuple[Classifier, Material]:
+    """Read a model, and a table as a review shows it."""
+    model = load(path)
+    others = [*ids, *([text] if text else []), *([images] if images else [])]
+    apart = list(dict.fromkeys([*(given.in_table if given else [column]), *others]))
+    shown_only = images is not None and model.input_shape_ is None  # the model learned from features
+    data = read_for(model, table, apart, None if shown_only else images)
+    ballots = None
+    if given is None:
+        sets: Any = labels_over(model.classes_, candidates_for(model, data, column, separator))
+    else:
+        data, sets = given.read(data, model.classes_)
+        ballots = data.columns[given.columns] if given.kind == "votes" else None
+    cells = data.columns
+    names = [" ".join(map(str, row)) for row in cells[ids].itertuples(index=False)] if ids else None
+    if names is None and images is not None:
+        names = cells[images].astype(str).tolist()
+    return model, Material(
+        title=table.name,
+        X=features_for(model, data, apart),
+        y=sets,
+        classes=model.classes_,
+        names=names,
+        texts=cells[text].astype(str).tolist() if text else None,
+        images=None if images is None else image_paths(table, images, cells[images].tolist()),
+        root=table.parent,
+        ballots=ballots,
+    )
+
+
+def ranked(model: Classifier, path: Path, material: Material) -> Ranking:
+    """Rank the rows of a review."""
+    found = held_out(model, path, material.X, material.y)
+    return rank(found, material.weights, material.counts, material.beyond)
+
+
+@contextmanager
+def open_session(model: Classifier, path: Path, material: Material, journal: Path) -> Iterator[Session]:
+    """Open the journal first, since predictions may take long, and then the review."""
+    with Journal(journal) as opened:
+        yield Session(model, path, material, ranked(model, path, material), opened)
+
+
+def write_static(
+    model: Classifier, path: Path, material: Material, out: Path, limit: int, inputs: list[Path]
+) -> None:
+    """Write the first rows of the queue as one page."""
+    tables.check_target(out, inputs, table=False)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--static is {shown(out)}, but a page is written; name it {out.stem + '.html'!r}")
+    ranking = ranked(model, path, material)
+    with replacing(out) as part:
+        part.write_text(static_page(material, ranking, limit, model), encoding="utf-8")
+    typer.echo(fold(f"the first {min(limit, len(material))} rows of the queue written to {out}"))
 
 
 def apply_to_table(

@@ -37,17 +37,17 @@ def apply_decisions(
 ) -> Decided:
     """Merge decisions into candidate sets.
 
-    A row that was decided becomes a set of one. "None of these" removes the candidates: all other classes are left;
-    where there are no others, or with ``none="drop"``, the row goes.
+    A row that was decided becomes a set of one. "None of these" removes the candidates: all other classes are
+    left; where there are no others, or with ``none="drop"``, the row goes.
 
     Parameters
     ----------
     y : candidate sets
         All that `fit` takes, votes too. It stays as it is.
     decisions : path, dict, or list of paths
-        A journal of ``oneof review`` (.jsonl), or a table with the columns ``row`` (from 0) and ``decision``: a class,
-        ``none of these``, or nothing. A dict has classes by row, None for none of these. Of several files, none may
-        contradict another.
+        A journal of ``oneof review`` (.jsonl), or a table with the columns ``row`` (from 0) and ``decision``: a
+        class, ``none of these``, or nothing. A dict has classes by row, None for none of these. Of several files,
+        none may contradict another.
     classes, separator
         As for :func:`oneof.encode`.
     none : {"others", "drop"}, default="others"
@@ -105,7 +105,8 @@ def _merged(decisions: Any, ids: Any, number: Mapping[Any, int]) -> dict[int, De
         decisions = [decisions]
     if not isinstance(decisions, Sequence):
         raise TypeError(
-            f"decisions is {shown(decisions, 80)}, but must be a file, a list of files, or a dict of classes by row"
+            f"decisions is {shown(decisions, 80)}, but must be a file, a list of files, or a dict of classes by "
+            f"row"
         )
     merged: dict[int, Decision] = {}
     source: dict[int, Any] = {}
@@ -196,7 +197,8 @@ def _from_table(path: Path, ids: Any) -> dict[int, Decision]:
         entry = _entry(row, text)
         if row in found and _meaning(found[row]) != _meaning(entry):
             raise ValueError(
-                f"{shown(path)} decides row {row} twice, as {_words(found[row])} and as {_words(entry)}; keep one line"
+                f"{shown(path)} decides row {row} twice, as {_words(found[row])} and as {_words(entry)}; keep one "
+                f"line"
             )
         found[row] = entry
     return found
@@ -209,7 +211,8 @@ def _rows_of(path: Path, cells: Any, keys: list[str], ids: Any) -> Iterable[int]
         bad = ~(numbers.ge(0) & (numbers % 1 == 0))
         if bad.any():
             raise ValueError(
-                f"the column {ROW!r} of {shown(path)} holds {shown(cells[ROW][bad].iloc[0])}, but rows are numbered "
+                f"the column {ROW!r} of {shown(path)} holds {shown(cells[ROW][bad].iloc[0])}, but rows are "
+                f"numbered "
                 "from 0; mend it"
             )
         return [int(number) for number in numbers]

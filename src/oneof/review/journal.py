@@ -32,8 +32,8 @@ class Decision(TypedDict):
 class Journal:
     """The one writer of a journal; several threads may share it.
 
-    A line is on the disk when `append` returns. A process that is killed in the middle of a line leaves a line that
-    counts for nothing, and its lock goes with it.
+    A line is on the disk when `append` returns. A process that is killed in the middle of a line leaves a line
+    that counts for nothing, and its lock goes with it.
 
     Raises
     ------
@@ -115,7 +115,8 @@ def _read(path: Path) -> tuple[list[Decision], dict[str, Any] | None]:
             entries.append(found)
         elif not (wrong == _TORN and _may_be_torn(lines, number)):
             raise ValueError(
-                f"line {number} of {shown(path)} is no decision ({wrong}); mend or delete the line, or name another "
+                f"line {number} of {shown(path)} is no decision ({wrong}); mend or delete the line, or name "
+                f"another "
                 "file"
             )
     return entries, learned

@@ -12,9 +12,9 @@ from oneof.review.ranking import NOTHING, REASONS, Ranking
 def listing(ranking: Ranking, classes: NDArray[Any]) -> dict[str, Any]:
     """Return what a ranking says of every row.
 
-    ``prediction`` disregards the candidates, ``outside`` and ``wrong`` are the chances that the truth is no candidate
-    and that the answer is wrong, ``reason`` says why the row deserves a look, ``rank`` is its place in the queue, and
-    ``decision`` is empty, for people.
+    ``prediction`` disregards the candidates, ``outside`` and ``wrong`` are the chances that the truth is no
+    candidate and that the answer is wrong, ``reason`` says why the row deserves a look, ``rank`` is its place in
+    the queue, and ``decision`` is empty, for people.
     """
     words = np.array([REASONS.get(name, NOTHING) for name in ranking.reason])
     return {

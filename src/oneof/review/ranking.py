@@ -1,6 +1,7 @@
 """The queue: how likely each row's answer is wrong, by models that have not seen the row, and why."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,18 @@ class Ranking:
     twin: NDArray[np.intp]  # (n,): a near-duplicate, -1 where there is none
     order: NDArray[np.intp]  # (n,): the rows, those first that deserve a second look most
 
-    @property
+    @cached_property
     def reason(self) -> NDArray[Any]:
         """The name of the main reason of each row, '' where nothing speaks against its answer."""
         names = np.array([*REASONS, ""])
         best = self.strengths.argmax(1)
         chosen: NDArray[Any] = names[np.where(self.strengths.max(1) >= _WEAKEST, best, len(REASONS))]
         return chosen
+
+    def reason_of(self, row: int) -> str:
+        """Return the name of the main reason of one row."""
+        strength = self.strengths[row]
+        return [*REASONS][int(strength.argmax())] if strength.max() >= _WEAKEST else ""
 
     @property
     def rank(self) -> NDArray[np.intp]:
@@ -85,13 +91,14 @@ def rank(
 
     Notes
     -----
-    The chance of class j is, up to a factor, ``q_j pi_j (1 - epsilon)`` for candidates and ``q_j epsilon s / (K - s)``
-    for others: with probability epsilon the truth is outside a set of size s, which then is any of the sets of this
-    size without it. ``q = softmax(lambda log p + mu log p' + nu log p'')`` has three predictions that do not know the
-    row's own set: p is the model's; p' is the mean of this posterior (with mu = nu = 0) over the nearest rows of the
-    same fold, whose models have not seen the row either; p'' is the mean of ``pi / sum pi`` over the nearest of all
-    rows. lambda, mu, nu and epsilon maximise the likelihood of all sets; no true label is used. Votes say themselves
-    how likely other classes are: with ``beyond`` there is no epsilon, and the chance is ``q_j pi_j`` for all classes.
+    The chance of class j is, up to a factor, ``q_j pi_j (1 - epsilon)`` for candidates and ``q_j epsilon s / (K -
+    s)`` for others: with probability epsilon the truth is outside a set of size s, which then is any of the sets
+    of this size without it. ``q = softmax(lambda log p + mu log p' + nu log p'')`` has three predictions that do
+    not know the row's own set: p is the model's; p' is the mean of this posterior (with mu = nu = 0) over the
+    nearest rows of the same fold, whose models have not seen the row either; p'' is the mean of ``pi / sum pi``
+    over the nearest of all rows. lambda, mu, nu and epsilon maximise the likelihood of all sets; no true label is
+    used. Votes say themselves how likely other classes are: with ``beyond`` there is no epsilon, and the chance is
+    ``q_j pi_j`` for all classes.
     """
     log_p = np.asarray(found.log_p, dtype=np.float64)
     pi = np.asarray(weights, dtype=np.float64)

@@ -26,7 +26,7 @@ def sentences(
 ) -> list[str]:
     """Say why a row is in the queue, the main reason first."""
     strength = ranking.strengths[row]
-    main = ranking.reason[row]
+    main = ranking.reason_of(row)
     if not main:
         return [f"{NOTHING.capitalize()}: {name_of(classes[ranking.answer[row]])} is the answer of all evidence."]
     told = [name for name in REASONS if name == main or strength[list(REASONS).index(name)] >= 0.1]
@@ -35,20 +35,20 @@ def sentences(
 
 
 def _outside(ranking: Ranking, row: int, classes: Any, inside: Any, counts: Any) -> str:
-    best = np.where(inside, -1, ranking.posterior[row]).argmax()
-    return (
-        f"The truth is probably outside the set ({percent(ranking.outside[row])}): {name_of(classes[best])} is more "
-        f"likely than any of its candidates."
-        if ranking.posterior[row, best] > ranking.posterior[row, ranking.answer[row]]
-        else f"The truth may be outside the set ({percent(ranking.outside[row])}), such as {name_of(classes[best])}."
-    )
+    chances = ranking.posterior[row]
+    best = np.where(inside, -1, chances).argmax()
+    chance, other = percent(ranking.outside[row]), name_of(classes[best])
+    if chances[best] > chances[ranking.answer[row]]:
+        return f"The truth is probably outside the set ({chance}): {other} is likelier than any of its candidates."
+    return f"The truth may be outside the set ({chance}), such as {other}."
 
 
 def _single(ranking: Ranking, row: int, classes: Any, inside: Any, counts: Any) -> str:
     only, best = ranking.answer[row], np.where(inside, -1, ranking.posterior[row]).argmax()
     chances = ranking.posterior[row]
     return (
-        f"Its only candidate is {name_of(classes[only])} ({percent(chances[only])}), but models that have not seen the "
+        f"Its only candidate is {name_of(classes[only])} ({percent(chances[only])}), but models that have not "
+        f"seen the "
         f"row think of {name_of(classes[best])} ({percent(chances[best])})."
     )
 
