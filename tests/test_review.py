@@ -37,13 +37,14 @@ def found_of(p, distance=None):
 # --- ranking ---------------------------------------------------------------------------------------------------
 
 
-def brute_force(p, sets, powers, rate):
+def brute_force(p, sets, powers, rates):
     """The posterior of `rank`, row by row and class by class."""
     result = np.zeros(p[0].shape)
     for i, row in enumerate(sets):
         size, k = int((row > 0).sum()), len(row)
         q = [np.prod([p[m][i, j] ** powers[m] for m in range(len(p))]) for j in range(k)]
         q = [each / sum(q) for each in q]
+        rate = rates[int(size == 1)]
         for j in range(k):
             result[i, j] = q[j] * (row[j] * (1 - rate) if row[j] > 0 else rate * size / (k - size))
     return result
@@ -59,19 +60,18 @@ def test_the_posterior_is_the_formula_at_its_maximum():
     found = posterior_of(np.log(p), sets)
     with np.errstate(divide="ignore", invalid="ignore"):
 
-        def loss(powers, rate):
-            joint = brute_force(p, sets, powers, rate)
-            prior = 19 * np.log1p(-rate) - (np.log(powers) ** 2).sum() / 4
+        def loss(powers, rates):
+            joint = brute_force(p, sets, powers, rates)
+            prior = 19 * np.log1p(-rates).sum() - (np.log(powers) ** 2).sum() / 4
             return -np.log(joint.sum(1)).sum() - prior, joint / joint.sum(1, keepdims=True)
 
+        def bounded(t):
+            return np.exp(np.clip(t[:2], -4, 2)), 1 / (1 + np.exp(-np.clip(t[2:], -9, 0)))
+
         # The parameters behind the result, by a search that knows nothing of gradients.
-        best = minimize(
-            lambda t: loss(np.exp(np.clip(t[:2], -4, 2)), 1 / (1 + np.exp(-np.clip(t[2], -9, 0))))[0],
-            [0, -2, -4],
-            method="Nelder-Mead",
-            options={"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-9},
-        ).x
-        _, expected = loss(np.exp(np.clip(best[:2], -4, 2)), 1 / (1 + np.exp(-np.clip(best[2], -9, 0))))
+        options = {"maxiter": 4000, "xatol": 1e-5, "fatol": 1e-8}
+        best = minimize(lambda t: loss(*bounded(t))[0], [0, -2, -4, -4], method="Nelder-Mead", options=options).x
+        _, expected = loss(*bounded(best))
     np.testing.assert_allclose(found, expected, atol=2e-3)
     np.testing.assert_allclose(found.sum(1), 1)
     assert found[0].sum() == pytest.approx(1)

@@ -129,12 +129,15 @@ def disambiguate(
     import pandas as pd
 
     from oneof.cli.model_tables import candidates_for, features_for, load, read_for, with_ids, write_results
-    from oneof.cli.review_tables import judge_rows
+    from oneof.cli.review_tables import judge_rows, write_page
     from oneof.data import tables
 
-    tables.check_target(out, [model, table])
     names = list(dict.fromkeys(ids or []))
     given = vote_options(candidates_option(candidates), votes, long, counts, votes_file, denial, separator)
+    if out.suffix.lower() == ".html":
+        write_page(model, table, given, candidates, separator, names, images, out, held_out)
+        return
+    tables.check_target(out, [model, table])
     fitted = load(model)
     apart = [*(given.in_table if given else [candidates]), *names]
     data = read_for(fitted, table, apart, images)

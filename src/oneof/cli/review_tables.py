@@ -26,8 +26,10 @@ from oneof.review.journal import Journal
 from oneof.review.listing import listing
 from oneof.review.material import Material
 from oneof.review.ranking import Ranking, rank, weights_beyond
-from oneof.review.session import Session
+from oneof.review.session import Session, check_journal
 from oneof.review.static import static_page
+
+_PAGE_ROWS = 300  # of a page of ``oneof disambiguate``
 
 
 def labels_over(classes: Any, sets: Any) -> Any:
@@ -106,27 +108,50 @@ def material_of(
     )
 
 
-def ranked(model: Classifier, path: Path, material: Material) -> Ranking:
+def ranked(model: Classifier, path: Path, material: Material, by_others: bool = True) -> Ranking:
     """Rank the rows of a review."""
-    found = held_out(model, path, material.X, material.y)
+    found = held_out(model, path, material.X, material.y) if by_others else predict_own(model, material.X)
     return rank(found, material.weights, material.counts, material.beyond)
 
 
 @contextmanager
 def open_session(model: Classifier, path: Path, material: Material, journal: Path) -> Iterator[Session]:
-    """Open the journal first, since predictions may take long, and then the review."""
+    """Open and check the journal first, since predictions may take long, and then the review."""
     with Journal(journal) as opened:
+        check_journal(opened, material)
         yield Session(model, path, material, ranked(model, path, material), opened)
 
 
+def write_page(
+    path: Path,
+    table: Path,
+    given: VoteOptions | None,
+    column: str,
+    separator: str | None,
+    ids: list[str],
+    images: str | None,
+    out: Path,
+    by_others: bool,
+) -> None:
+    """Write the queue of a table as one page, judged by the model itself or by others."""
+    model, material = material_of(path, table, given, column, separator, ids, images, None)
+    write_static(model, path, material, out, _PAGE_ROWS, [path, table], by_others)
+
+
 def write_static(
-    model: Classifier, path: Path, material: Material, out: Path, limit: int, inputs: list[Path]
+    model: Classifier,
+    path: Path,
+    material: Material,
+    out: Path,
+    limit: int,
+    inputs: list[Path],
+    by_others: bool = True,
 ) -> None:
     """Write the first rows of the queue as one page."""
     tables.check_target(out, inputs, table=False)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--static is {shown(out)}, but a page is written; name it {out.stem + '.html'!r}")
-    ranking = ranked(model, path, material)
+    ranking = ranked(model, path, material, by_others)
     with replacing(out) as part:
         part.write_text(static_page(material, ranking, limit, model), encoding="utf-8")
     typer.echo(fold(f"the first {min(limit, len(material))} rows of the queue written to {out}"))

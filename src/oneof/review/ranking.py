@@ -29,6 +29,7 @@ _WEAKEST = 0.02  # chance of a wrong answer from which on a reason is named
 _SPREAD = 0.02  # of the neighbours' answers is shared out evenly: ten of them are never sure
 _PRIOR_ROWS = 19  # rows with their truth inside, which the estimate of the share outside begins with
 _STARTS = (-4.0, -2.0)  # of logit epsilon
+_SAMPLE = 5000  # rows on which these are fitted
 _TINY = 1e-12
 _POWERS, _RATES = (-4.0, 2.0), (-9.0, 0.0)  # bounds of the logarithms of lambda, mu and nu, and of logit epsilon
 
@@ -132,31 +133,65 @@ def weights_beyond(votes: Votes) -> Floats:
 
 def posterior_of(predictions: Floats, weights: Floats, beyond: Floats | None = None) -> Floats:
     """Return the chance of every class (n, K) from several log-predictions (m, n, K), as `rank` says."""
-    n, k = weights.shape
-    inside = weights > 0
-    size = inside.sum(1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        log_in = np.log(weights)
-        log_out = np.log(size / np.maximum(k - size, 1) * (size < k) if beyond is None else beyond)
-
-    def joint(parameters: Floats) -> Floats:
-        rate = 0.5 if beyond is not None else expit(parameters[-1])
-        q = log_softmax(np.tensordot(np.exp(parameters[:-1]), predictions, 1), axis=1)
-        found: Floats = q + np.where(inside, log_in + np.log1p(-rate), log_out + np.log(rate))
-        return found
-
-    def loss(parameters: Floats) -> float:
-        prior = _PRIOR_ROWS * np.log1p(-expit(parameters[-1])) - (parameters[:-1] ** 2).sum() / 4
-        return float(-(logsumexp(joint(parameters), axis=1).sum() + prior) / n)
-
-    powers = len(predictions)
+    n, powers = len(weights), len(predictions)
+    some = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+    sample = _Sets(weights[some], None if beyond is None else beyond[some])
+    known = predictions[:, some]
     # Surprising sets are explained by truths outside or by predictions that are too sure: begin on either side.
-    starts = [np.array([0.0] + [-2.0] * (powers - 1) + [rate]) for rate in _STARTS[: 1 + (beyond is None)]]
-    bounds = [*[_POWERS] * powers, _RATES]
-    ends = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
-    best = min(ends, key=lambda end: float(end.fun))
-    chance: Floats = np.exp(log_softmax(joint(best.x), axis=1))
+    starts = [np.array([0.0] + [-2.0] * (powers - 1) + [rate] * 2) for rate in _STARTS[: 1 + (beyond is None)]]
+    bounds = [*[_POWERS] * powers, _RATES, _RATES]
+    ends = [minimize(_loss, start, (known, sample), "L-BFGS-B", True, bounds=bounds) for start in starts]
+    best = min(ends, key=lambda end: float(end.fun)).x
+    joint = _logits(best, predictions) + _Sets(weights, beyond).log_weights(best)
+    chance: Floats = np.exp(log_softmax(joint, axis=1))
     return chance
+
+
+class _Sets:
+    """Candidate sets as the likelihood needs them; parameters end with logits of epsilon, for sets and singles."""
+
+    def __init__(self, weights: Floats, beyond: Floats | None) -> None:
+        k, self.inside = weights.shape[1], weights > 0
+        size = self.inside.sum(1, keepdims=True)
+        self.single, self.modelled = size == 1, beyond is None
+        with np.errstate(divide="ignore"):
+            others = size / np.maximum(k - size, 1) * (size < k) if beyond is None else beyond
+            self.fixed = np.where(self.inside, np.log(weights), np.log(others))
+
+    def rate(self, parameters: Floats) -> Floats:
+        """Return epsilon of each row (n, 1)."""
+        chance: Floats = expit(np.where(self.single, parameters[-1], parameters[-2]))
+        return chance
+
+    def log_weights(self, parameters: Floats) -> Floats:
+        """Return the logarithm of what multiplies q (n, K)."""
+        if not self.modelled:
+            return self.fixed
+        rate = self.rate(parameters)
+        return self.fixed + np.where(self.inside, np.log1p(-rate), np.log(rate))
+
+
+def _logits(parameters: Floats, predictions: Floats) -> Floats:
+    powers = np.exp(parameters[:-2])
+    found: Floats = log_softmax(sum(map(np.multiply, powers, predictions)), axis=1)
+    return found
+
+
+def _loss(parameters: Floats, predictions: Floats, sets: _Sets) -> tuple[float, Floats]:
+    """Return minus the mean log-likelihood of the sets, with priors, and its gradient."""
+    n, powers = predictions.shape[1], np.exp(parameters[:-2])
+    q = _logits(parameters, predictions)
+    joint = q + sets.log_weights(parameters)
+    total = logsumexp(joint, axis=1, keepdims=True)
+    posterior, rates = np.exp(joint - total), expit(parameters[-2:])
+    value = total.sum() + _PRIOR_ROWS * np.log1p(-rates).sum() - (parameters[:-2] ** 2).sum() / 4
+    surprise = posterior - np.exp(q)
+    by_power = np.array([(each * surprise).sum() for each in predictions]) * powers - parameters[:-2] / 2
+    by_rate = -_PRIOR_ROWS * rates
+    if sets.modelled:
+        surplus = np.where(sets.inside, 0, posterior).sum(1, keepdims=True) - sets.rate(parameters)
+        by_rate += np.array([surplus[~sets.single].sum(), surplus[sets.single].sum()])
+    return -float(value) / n, -np.concatenate([by_power, by_rate]) / n
 
 
 def _log_mean(distributions: Floats, neighbours: NDArray[Any]) -> Floats:

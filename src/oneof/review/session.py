@@ -50,25 +50,13 @@ class Session:
         self.progress = Progress()
         self._mutex = threading.RLock()
         self._version = np.zeros(len(material), np.int64)  # how many lines of the journal each row has
-        self._check(journal)
+        check_journal(journal, material)
         self._replay()
         again = (
             None if journal.learned is None else recall(path, material, ranking, journal.entries, journal.learned)
         )
         if again is not None:
             self.ranking = again
-
-    def _check(self, journal: Journal) -> None:
-        """Refuse a journal of another table."""
-        for entry in journal.entries:
-            row, had = entry["row"], entry.get("candidates")
-            now = self.material.candidates(row) if row < len(self.material) else None
-            if now is None or (had is not None and {*map(str, had)} != {*map(str, now)}):
-                raise ValueError(
-                    f"{str(journal.path)!r} decides row {row} of another table, or the table has changed since; "
-                    f"pass "
-                    "--decisions with another file"
-                )
 
     def _replay(self) -> None:
         self.decisions: dict[int, Decision] = in_force(self.journal.entries)
@@ -227,6 +215,18 @@ class Session:
 
     def _take(self, learned: Relearned) -> None:
         self.model, self.ranking, self.changes = learned.model, learned.ranking, learned.changes
+
+
+def check_journal(journal: Journal, material: Material) -> None:
+    """Refuse a journal of another table."""
+    for entry in journal.entries:
+        row, had = entry["row"], entry.get("candidates")
+        now = material.candidates(row) if row < len(material) else None
+        if now is None or (had is not None and {*map(str, had)} != {*map(str, now)}):
+            raise ValueError(
+                f"{str(journal.path)!r} decides row {row} of another table, or the table has changed since; pass "
+                "--decisions with another file"
+            )
 
 
 def _now() -> str:
