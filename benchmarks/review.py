@@ -1,9 +1,9 @@
 """How good the ranking of a review is: whether rows with wrong answers stand at its top.
 
-``python benchmarks/review.py`` draws candidate sets and votes, ranks the rows by held-out predictions, and writes a
-line for each draw to benchmarks/results/review.jsonl; draws that are there are not repeated. ``--seed 3`` makes those
-of one seed alone, ``--page`` writes the tables of docs/results/review.md again. cleanlab runs in an environment of its
-own, see votes.py.
+``python benchmarks/review.py`` draws candidate sets and votes, ranks the rows by held-out predictions, and writes
+a line for each draw to benchmarks/results/review.jsonl; draws that are there are not repeated. ``--seed 3`` makes
+those of one seed alone, ``--page`` writes the tables of docs/results/review.md again. cleanlab runs in an
+environment of its own, see votes.py.
 
 All rankings judge the same answers, by the same held-out probabilities of the same models. True labels tell which
 answers are wrong, and answer in place of a person in the loop; nothing else sees them.

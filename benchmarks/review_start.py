@@ -1,9 +1,9 @@
 """How soon a review of many rows opens once its predictions are kept.
 
 ``python benchmarks/review_start.py`` makes a table of 100,000 rows and 32 features, a model and the predictions
-that a first ``oneof review`` would keep beside it (random ones: how they came about does not matter here), and then
-times what a second one does after its imports: read the model and the table, find the predictions, rank, and answer
-the first page of the queue and the first card.
+that a first ``oneof review`` would keep beside it (random ones: how they came about does not matter here). Then it
+times what a second one does after its imports: read the model and the table, find the predictions, rank, and
+answer the first page of the queue and the first card.
 """
 
 import tempfile

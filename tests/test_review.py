@@ -1,6 +1,7 @@
 """Review without a server: held-out predictions, the ranking, decisions and the way back into a fit."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -331,6 +332,22 @@ def test_the_whole_way_round_by_commands(pets):
     succeed("apply", table, listed, *common, "--none", "drop", "--out", folder / "fewer.csv")
     assert "007" not in pd.read_csv(folder / "fewer.csv", dtype=str)["name"].tolist()
     assert table.read_bytes() == before
+
+
+def test_the_list_has_a_form_as_a_page(pets):
+    folder, _ = pets
+    common = ["--separator", "|", "--id", "name"]
+    said = succeed(
+        "disambiguate", folder / "m", folder / "pets.csv", *common, "--out", folder / "list.html"
+    ).stdout
+    assert "the first 60 rows of the queue" in said
+    text = (folder / "list.html").read_text()
+    kept_json = re.search(r'id="kept">(.*?)</script>', text, re.DOTALL).group(1)
+    cards = json.loads(kept_json)["cards"]
+    assert sorted(card["name"] for card in cards) == [f"{i:03}" for i in range(60)]
+    wrong = [card["wrong"] for card in cards]
+    assert wrong == sorted(wrong, reverse=True)
+    assert not (folder / "m.review").exists()  # nothing was fitted
 
 
 def test_decisions_of_another_table_are_refused(pets):
