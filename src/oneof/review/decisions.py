@@ -66,8 +66,10 @@ def apply_decisions(
     >>> new.y.to_numpy().astype(int).tolist(), new.rows.tolist()
     ([[0, 0, 1], [0, 0, 1], [0, 1, 1]], [0, 1, 2])
     """
-    if none not in ("others", "drop"):
-        raise ValueError(f"none is {shown(none)}, but must be 'others' or 'drop'")
+    if not isinstance(none, str) or none not in ("others", "drop"):
+        raise ValueError(f"none is {shown(none, 60)}, but must be 'others' or 'drop'")
+    if not isinstance(ids, pd.DataFrame | None):
+        raise TypeError(f"ids is {shown(ids, 60)}, but must be a DataFrame of columns that name the rows, or None")
     weights, names = encode_weights(y, classes, separator)
     number = {label: k for k, label in enumerate(names.tolist())}
     merged = _merged(decisions, ids, number)
@@ -134,7 +136,12 @@ def _row(row: Any) -> int:
 def _entry(row: Any, label: Any) -> Decision:
     if label is None:
         return {"row": int(row), "action": "none"}
-    return {"row": int(row), "action": "label", "label": label.item() if hasattr(label, "item") else label}
+    if isinstance(label, bool) or not isinstance(label, str | int | np.str_ | np.integer):
+        raise TypeError(
+            f"row {int(row)} is decided as {shown(label, 60)}, but a class is a text or a whole number; pass one, "
+            "or None"
+        )
+    return {"row": int(row), "action": "label", "label": str(label) if isinstance(label, str) else int(label)}
 
 
 def _meaning(entry: Decision) -> tuple[str, str]:
