@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         load_model,
     )
     from oneof.pipeline import Pipeline, TableEncoder, make_pipeline
+    from oneof.review import apply_decisions
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -69,6 +70,7 @@ __all__ = [
     "TableEncoder",
     "Votes",
     "WeightedSets",
+    "apply_decisions",
     "compare",
     "convert",
     "disambiguate",
@@ -98,6 +100,7 @@ _HOME = {  # all others are at home in oneof.methods
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
+    "apply_decisions": "oneof.review",
     "compare": "oneof.comparison",
     "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",

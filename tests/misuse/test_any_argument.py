@@ -157,6 +157,10 @@ CALLS = {
     "Pipeline.save": (PIPE.save, {"path": "model"}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
+    "apply_decisions": (
+        oneof.apply_decisions,
+        {"y": ["a", "b", "a"], "decisions": {0: "b"}, "classes": ["a", "b"], "none": "drop", "ids": None},
+    ),
     "disambiguate probabilities": (
         oneof.disambiguate,
         {"probabilities": [[0.2, 0.8], [0.5, 0.5]], "y": ["a", "a|b"], "classes": ["a", "b"], "separator": "|"},

@@ -18,6 +18,8 @@ TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
 FIT = f"fit pets.csv --separator | --drop truth --drop id {TINY}"
 AUTO = "fit pets.csv --separator | --drop truth --drop id --method auto"
 COMPARE = "compare pets.csv --separator | --drop truth --drop id"
+APPLY = "apply pets.csv --separator |"
+REVIEW = "--separator | --no-browser"
 EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
@@ -82,6 +84,14 @@ def files(tmp_path_factory):
     (folder / "min.json").write_text('[{"text": "moos", "id": 1, "animal": "cow", "annotator": 1}]')
     (folder / "cut.json").write_text('[{"data": ')
     (folder / "folder").mkdir()
+    (folder / "wrong.jsonl").write_text('{"row": 1, "action": "maybe"}\n')
+    (folder / "far.jsonl").write_text('{"row": 99, "action": "none"}\n')
+    (folder / "other.jsonl").write_text('{"row": 0, "action": "none", "candidates": ["dog"]}\n')
+    (folder / "zebra.csv").write_text("row,decision\n1,zebra\n")
+    (folder / "twice.csv").write_text("row,decision\n1,cat\n1,dog\n")
+    (folder / "lost.csv").write_text("id,decision\npet99,cat\n")
+    (folder / "half.csv").write_text("row,decision\n1.5,cat\n")
+    (folder / "none.csv").write_text("row,decision\n0,none of these\n")
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
     (folder / "truncated").write_bytes((folder / "model").read_bytes()[:300])
@@ -400,6 +410,41 @@ COMMANDS = [
     refused("report without --out", "report --plan empty.toml", "--out"),
     refused("report of a plan that is missing", "report --plan no.toml --out new", "'no.toml'"),
     refused("report of an empty plan", "report --plan empty.toml --out new", "'empty.toml'"),
+    # --- review
+    refused("decisions that are missing", f"{FIT} --decisions no.jsonl --out new", "'no.jsonl'", "check the path"),
+    refused("a decision of no known kind", f"{FIT} --decisions wrong.jsonl --out new", "line 1", "'maybe'"),
+    refused("a decision beyond the table", f"{FIT} --decisions far.jsonl --out new", "99", "30 rows"),
+    refused("decisions of another table", f"{FIT} --decisions other.jsonl --out new", "row 0", "'dog'", "'cat'"),
+    refused("decisions for an unknown class", f"{FIT} --decisions zebra.csv --out new", "'zebra'", "'cat'"),
+    refused(
+        "two decisions about one row", f"{FIT} --decisions twice.csv --out new", "row 1 twice", "keep one line"
+    ),
+    refused("a decision about half a row", f"{FIT} --decisions half.csv --out new", "'1.5'", "numbered from 0"),
+    refused("a table without decisions", f"{FIT} --decisions pets.csv --out new", "no column"),
+    refused("apply to a row that is missing", f"{APPLY} lost.csv --id id --out new.csv", "pet99", "does not have"),
+    refused("apply to the table itself", f"{APPLY} zebra.csv --out pets.csv", "'pets.csv' is an input"),
+    refused("apply to an npz", "apply pets.npz none.csv --out new.csv", "--decisions"),
+    refused(
+        "apply a set to a column of single labels",
+        "apply pets.csv none.csv --candidates truth --out new.csv",
+        "--separator '|'",
+        "--none drop",
+    ),
+    refused("review a table as a model", f"review pets.csv model {REVIEW}", "a model comes first"),
+    refused("review a missing table", f"review model no.csv {REVIEW}", "'no.csv'", "check the path"),
+    refused("review too few rows", f"review model one.csv {REVIEW} --static new.html", "1 rows", "at least 20"),
+    refused(
+        "review with a missing column of texts", f"review model pets.csv {REVIEW} --text txt", "no column 'txt'"
+    ),
+    refused("review to a page that is no page", f"review model pets.csv {REVIEW} --static new.csv", "'new.html'"),
+    refused(
+        "review with a journal of another table",
+        f"review model pets.csv {REVIEW} --decisions other.jsonl",
+        "row 0",
+    ),
+    refused(
+        "review with decisions in a folder", f"review model pets.csv {REVIEW} --decisions folder", "is a folder"
+    ),
     refused("demo to a folder", "demo --out folder", "'folder' is a folder"),
     refused("demo to a missing folder", "demo --out no/demo.html", "'no'", "create it first"),
     refused("demo with numbers to a folder", "demo --out new --json folder", "'folder' is a folder"),
