@@ -169,11 +169,12 @@ def cleanlab_consensus(votes: np.ndarray, probabilities: list[np.ndarray]) -> np
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npy"
         np.savez(given, votes=votes, probabilities=np.stack(probabilities))
-        subprocess.run([_python_with_cleanlab(), "-c", program, given, found], check=True, capture_output=True)
+        subprocess.run([python_with_cleanlab(), "-c", program, given, found], check=True, capture_output=True)
         return np.load(found)
 
 
-def _python_with_cleanlab() -> Path:
+def python_with_cleanlab() -> Path:
+    """Return the Python of an environment with cleanlab, which is made where it is missing."""
     folder = cache_folder() / "benchmarks" / f"cleanlab-{CLEANLAB}"
     python = folder / "bin" / "python"
     if not python.exists():

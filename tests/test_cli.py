@@ -20,6 +20,7 @@ import oneof
 from oneof.cli import app
 
 RESULTS = ["label", "probability", "margin"]
+REVIEW = ["prediction", "outside", "wrong", "reason", "rank", "decision"]
 
 
 def run(*arguments):
@@ -132,13 +133,13 @@ def test_round_trip(iris, tmp_path, name, options, out):
 
     succeed("disambiguate", model, table, *separator, "--out", out)
     plain = read()
-    assert list(plain) == ["row", "candidates", *RESULTS]
+    assert list(plain) == ["row", "candidates", *RESULTS, *REVIEW]
     assert plain["row"].tolist() == list(range(150))
     for given, label in zip(plain["candidates"], plain["label"], strict=True):
         assert label in (given.split("|") if isinstance(given, str) else given)
     succeed("disambiguate", model, table, *separator, "--out", out, "--id", "plant", "--sort", "margin")
     by_margin = read()
-    assert list(by_margin) == ["plant", "candidates", *RESULTS]
+    assert list(by_margin) == ["plant", "candidates", *RESULTS, *REVIEW]
     assert by_margin["margin"].is_monotonic_increasing
     again = by_margin.sort_values("plant", ignore_index=True)
     pd.testing.assert_frame_equal(again[RESULTS], plain[RESULTS])
@@ -623,5 +624,5 @@ def test_any_classifier_on_the_command_line(estimator, iris, tmp_path):
     command = ["disambiguate", tmp_path / "model", iris / "t.csv", "--separator", "|", "--out", tmp_path / "d.csv"]
     succeed(*command)
     found = pd.read_csv(tmp_path / "d.csv")
-    assert list(found) == ["row", "candidates", *RESULTS]
+    assert list(found) == ["row", "candidates", *RESULTS, *REVIEW]
     assert all(label in cell.split("|") for label, cell in zip(found["label"], found["candidates"], strict=True))

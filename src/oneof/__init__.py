@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneof.comparison import compare
     from oneof.data import PartialLabels, load_dataset, load_images
+    from oneof.data.embedding import embed
     from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
     from oneof.em import EMClassifier
     from oneof.estimator.outside import outside_rate
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         load_model,
     )
     from oneof.pipeline import Pipeline, TableEncoder, make_pipeline
+    from oneof.review import apply_decisions
     from oneof.scoring import SCORERS
 
 __version__ = "0.1.0"
@@ -68,9 +70,11 @@ __all__ = [
     "TableEncoder",
     "Votes",
     "WeightedSets",
+    "apply_decisions",
     "compare",
     "convert",
     "disambiguate",
+    "embed",
     "encode",
     "fit_together",
     "from_complementary",
@@ -96,9 +100,11 @@ _HOME = {  # all others are at home in oneof.methods
     "Votes": "oneof.labels",
     "WeightedSets": "oneof.labels",
     "SCORERS": "oneof.scoring",
+    "apply_decisions": "oneof.review",
     "compare": "oneof.comparison",
     "convert": "oneof.data.exchange",
     "disambiguate": "oneof.labels",
+    "embed": "oneof.data.embedding",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
     "from_complementary": "oneof.labels",

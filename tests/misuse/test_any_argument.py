@@ -157,12 +157,20 @@ CALLS = {
     "Pipeline.save": (PIPE.save, {"path": "model"}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
+    "apply_decisions": (
+        oneof.apply_decisions,
+        {"y": ["a", "b", "a"], "decisions": {0: "b"}, "classes": ["a", "b"], "none": "drop", "ids": None},
+    ),
     "disambiguate probabilities": (
         oneof.disambiguate,
         {"probabilities": [[0.2, 0.8], [0.5, 0.5]], "y": ["a", "a|b"], "classes": ["a", "b"], "separator": "|"},
     ),
     "SCORERS": (lambda **given: oneof.SCORERS["covering_rate"](FITTED, **given), GIVEN),
     "SCORERS accuracy": (lambda **given: oneof.SCORERS["accuracy"](FITTED, **given), {"X": X, "y": [0, 1, 2, 0]}),
+    "embed": (
+        oneof.embed,
+        {"items": ["a.png"], "model": "hf:none", "text": False, "batch_size": 1, "device": "cpu"},
+    ),
     "encode": (oneof.encode, {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
     "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"]}),
     "from_complementary": (oneof.from_complementary, {"y": ["a", "b"], "classes": ["a", "b", "c"]}),

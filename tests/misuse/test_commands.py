@@ -18,6 +18,8 @@ TINY = "--method cc --set epochs=2 --set network=linear --device cpu --quiet"
 FIT = f"fit pets.csv --separator | --drop truth --drop id {TINY}"
 AUTO = "fit pets.csv --separator | --drop truth --drop id --method auto"
 COMPARE = "compare pets.csv --separator | --drop truth --drop id"
+APPLY = "apply pets.csv --separator |"
+REVIEW = "--separator | --no-browser"
 EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
@@ -68,6 +70,13 @@ def files(tmp_path_factory):
     (folder / "text.npz").write_text("no archive")
     (folder / "bad.toml").write_text("title = \n")
     (folder / "empty.toml").write_text("")
+    (folder / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
+    (folder / "list.jsonl").write_text('{"a": 1}\n[1]\n')
+    (folder / "nested.jsonl").write_text('{"a": {"b": 1}, "s": "cat"}\n{"a": {"b": 2}, "s": "dog"}\n')
+    (folder / "text.xlsx").write_text("no workbook")
+    pets.assign(kind=["tame", "farm"] * 15).to_csv(folder / "kinds.csv", index=False)
+    pets.assign(kind="tame", weight="heavy").to_csv(folder / "heavy.csv", index=False)
+    pets.assign(kind="wild").to_csv(folder / "foreign.csv", index=False)
     (folder / "real.toml").write_text('title = "Real"\ndatasets = ["lost"]\n[methods.cc]\n')
     (folder / "votes.csv").write_text("task,worker,label\n1,anna,cat\n1,ben,dog\n2,anna,dog\n2,ben,dog\n")
     (folder / "codes.csv").write_text("anna,ben\n0,1\n2,\n")
@@ -75,9 +84,19 @@ def files(tmp_path_factory):
     (folder / "min.json").write_text('[{"text": "moos", "id": 1, "animal": "cow", "annotator": 1}]')
     (folder / "cut.json").write_text('[{"data": ')
     (folder / "folder").mkdir()
+    (folder / "wrong.jsonl").write_text('{"row": 1, "action": "maybe"}\n')
+    (folder / "far.jsonl").write_text('{"row": 99, "action": "none"}\n')
+    (folder / "other.jsonl").write_text('{"row": 0, "action": "none", "candidates": ["dog"]}\n')
+    (folder / "zebra.csv").write_text("row,decision\n1,zebra\n")
+    (folder / "twice.csv").write_text("row,decision\n1,cat\n1,dog\n")
+    (folder / "lost.csv").write_text("id,decision\npet99,cat\n")
+    (folder / "half.csv").write_text("row,decision\n1.5,cat\n")
+    (folder / "none.csv").write_text("row,decision\n0,none of these\n")
     result = invoke(folder, f"{FIT} --out model")
     assert result.exit_code == 0, result.output
     (folder / "truncated").write_bytes((folder / "model").read_bytes()[:300])
+    result = invoke(folder, f"{FIT} --out mixed".replace("pets", "kinds"))
+    assert result.exit_code == 0, result.output
     return folder
 
 
@@ -239,6 +258,69 @@ COMMANDS = [
         "disambiguate model pets.csv --candidates truth --id id --out new.csv",
         "30 rows written",
     ),
+    # --- tables as people have them
+    refused("fit with a kind that nobody knows", f"{FIT} --kind legs=words --out new", "'legs=words'", "category"),
+    refused("fit with a kind without a column", f"{FIT} --kind category --out new", "COLUMN=KIND"),
+    refused("fit with two kinds", f"{FIT} --kind legs=text --kind legs=date --out new", "'legs' two kinds"),
+    refused("fit with the kind of no column", f"{FIT} --kind legz=text --out new", "'legz'", "'legs'"),
+    refused("fit numbers as dates", f"{FIT} --kind legs=date --out new", "'legs'", "no date"),
+    refused("fit words as numbers", f"{FIT} --kind weight=number --out new".replace("pets", "words"), "'heavy'"),
+    refused(
+        "fit with the kind of a pixel",
+        f"fit pets.npz --kind legs=text {TINY} --out new",
+        "no table of columns",
+        "leave it out",
+    ),
+    refused("fit nothing but identifiers", f"{FIT} --drop legs,length,weight --out new", "without columns"),
+    refused("fit with a comma too many", f"{FIT} --drop legs,,weight --out new", "a column without a name"),
+    refused("fit with a format for a file", f"{FIT} --format tsv --out new", "--format is 'tsv'", "leave it out"),
+    refused("fit nothing from standard input", f"fit - {TINY} --out new", "'standard input'", "No columns"),
+    refused("fit an unknown format", f"fit - --format xml {TINY} --out new", "'xml'", "jsonl"),
+    refused("fit to standard output", f"{FIT} --out -", "only tables go to standard output"),
+    refused(
+        "fit with a prefix that no column has", f"{FIT} --candidates-prefix is_ --out new", "'is_'", "0 columns"
+    ),
+    refused(
+        "fit with a prefix of columns of numbers",
+        f"{FIT} --candidates-prefix l --drop candidates --out new",
+        "may hold only 0 and 1",
+    ),
+    refused(
+        "fit with a prefix and a column",
+        f"{FIT} --candidates truth --candidates-prefix l --out new",
+        "one of them",
+    ),
+    refused("fit with a prefix beside sets", f"{FIT} --candidates-prefix l --out new", "--drop candidates"),
+    refused("fit with a prefix and votes", f"{FIT} --votes legs --candidates-prefix l --out new", "one of them"),
+    refused("fit lines that are no JSON", f"fit broken.jsonl {TINY} --out new", "'broken.jsonl' cannot be read"),
+    refused("fit lines that are no objects", f"fit list.jsonl {TINY} --out new", "line 2 is [1]", "object"),
+    refused(
+        "fit a cell that is an object", f"fit nested.jsonl --candidates s {TINY} --out new", "'a'", "of type dict"
+    ),
+    refused("fit a text that is no workbook", f"fit text.xlsx {TINY} --out new", "'text.xlsx' cannot be read"),
+    refused(
+        "score by a prefix and a column",
+        "score model pets.csv --labels truth --candidates-prefix l",
+        "one of them",
+    ),
+    refused("predict an npz by a model of words", "predict mixed pets.npz --out new.csv", "holds an array"),
+    refused("predict without a column", "predict mixed narrow.csv --out new.csv", "lacks the columns 'weight'"),
+    refused(
+        "predict a word among numbers", "predict mixed heavy.csv --out new.csv", "'weight' holds 'heavy' in row 0"
+    ),
+    works(
+        "predict a category that is new",
+        "predict mixed foreign.csv --out new.csv",
+        "30 rows written",
+        notes=("'kind' holds 'wild'",),
+    ),
+    # --- embed
+    refused("embed without a model", "embed pets.csv --images id --out new.npz", "--model"),
+    refused("embed nothing", "embed pets.csv --model timm:resnet18 --out new.npz", "--images COLUMN or --text"),
+    refused("embed with a model of nobody", "embed pets.csv --text id --model resnet --out new.npz", "'resnet'"),
+    refused("embed with a misspelt column", "embed pets.csv --text ids --model hf:x --out new.npz", "'id'?"),
+    refused("embed an empty folder", "embed folder --model timm:resnet18 --out new.npz", "one sub-folder"),
+    refused("embed into the table", "embed pets.csv --text id --model hf:x --out pets.csv", "is an input"),
     # --- convert
     refused("convert without OUT", "convert pets.csv", "OUT", "convert --help"),
     refused("convert a file that is missing", "convert no.json new.csv", "'no.json'", "check the path"),
@@ -328,6 +410,41 @@ COMMANDS = [
     refused("report without --out", "report --plan empty.toml", "--out"),
     refused("report of a plan that is missing", "report --plan no.toml --out new", "'no.toml'"),
     refused("report of an empty plan", "report --plan empty.toml --out new", "'empty.toml'"),
+    # --- review
+    refused("decisions that are missing", f"{FIT} --decisions no.jsonl --out new", "'no.jsonl'", "check the path"),
+    refused("a decision of no known kind", f"{FIT} --decisions wrong.jsonl --out new", "line 1", "'maybe'"),
+    refused("a decision beyond the table", f"{FIT} --decisions far.jsonl --out new", "99", "30 rows"),
+    refused("decisions of another table", f"{FIT} --decisions other.jsonl --out new", "row 0", "'dog'", "'cat'"),
+    refused("decisions for an unknown class", f"{FIT} --decisions zebra.csv --out new", "'zebra'", "'cat'"),
+    refused(
+        "two decisions about one row", f"{FIT} --decisions twice.csv --out new", "row 1 twice", "keep one line"
+    ),
+    refused("a decision about half a row", f"{FIT} --decisions half.csv --out new", "'1.5'", "numbered from 0"),
+    refused("a table without decisions", f"{FIT} --decisions pets.csv --out new", "no column"),
+    refused("apply to a row that is missing", f"{APPLY} lost.csv --id id --out new.csv", "pet99", "does not have"),
+    refused("apply to the table itself", f"{APPLY} zebra.csv --out pets.csv", "'pets.csv' is an input"),
+    refused("apply to an npz", "apply pets.npz none.csv --out new.csv", "--decisions"),
+    refused(
+        "apply a set to a column of single labels",
+        "apply pets.csv none.csv --candidates truth --out new.csv",
+        "--separator '|'",
+        "--none drop",
+    ),
+    refused("review a table as a model", f"review pets.csv model {REVIEW}", "a model comes first"),
+    refused("review a missing table", f"review model no.csv {REVIEW}", "'no.csv'", "check the path"),
+    refused("review too few rows", f"review model one.csv {REVIEW} --static new.html", "1 rows", "at least 20"),
+    refused(
+        "review with a missing column of texts", f"review model pets.csv {REVIEW} --text txt", "no column 'txt'"
+    ),
+    refused("review to a page that is no page", f"review model pets.csv {REVIEW} --static new.csv", "'new.html'"),
+    refused(
+        "review with a journal of another table",
+        f"review model pets.csv {REVIEW} --decisions other.jsonl",
+        "row 0",
+    ),
+    refused(
+        "review with decisions in a folder", f"review model pets.csv {REVIEW} --decisions folder", "is a folder"
+    ),
     refused("demo to a folder", "demo --out folder", "'folder' is a folder"),
     refused("demo to a missing folder", "demo --out no/demo.html", "'no'", "create it first"),
     refused("demo with numbers to a folder", "demo --out new --json folder", "'folder' is a folder"),

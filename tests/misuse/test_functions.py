@@ -727,6 +727,36 @@ TOGETHER_ROWS = [
 ]
 
 
-@parametrize([*LABEL_ROWS, *DATA_ROWS, *CORRUPT_ROWS, *THEORY_ROWS, *FILE_ROWS, *TOGETHER_ROWS])
+SETS = [["cat", "dog"], ["cow"], ["dog"]]
+DECISION_ROWS = [
+    refused("decisions in a number", TypeError, lambda kit: oneof.apply_decisions(SETS, 3), "3", "a dict"),
+    refused(
+        "a decision about a name",
+        TypeError,
+        lambda kit: oneof.apply_decisions(SETS, {"a": "cat"}),
+        "'a'",
+        "from 0",
+    ),
+    refused("a decision too far", ValueError, lambda kit: oneof.apply_decisions(SETS, {9: "cat"}), "9", "3 rows"),
+    refused(
+        "a decision for no class",
+        ValueError,
+        lambda kit: oneof.apply_decisions(SETS, {0: "pig"}),
+        "'pig'",
+        "'cat'",
+    ),
+    refused(
+        "none of no kind", ValueError, lambda kit: oneof.apply_decisions(SETS, {}, none="keep"), "'keep'", "'drop'"
+    ),
+    refused(
+        "decisions that leave nothing",
+        ValueError,
+        lambda kit: oneof.apply_decisions(SETS, dict.fromkeys(range(3)), none="drop"),
+        "no row",
+    ),
+]
+
+
+@parametrize([*DECISION_ROWS, *LABEL_ROWS, *DATA_ROWS, *CORRUPT_ROWS, *THEORY_ROWS, *FILE_ROWS, *TOGETHER_ROWS])
 def test_functions(row, kit):
     carry_out(row, kit)

@@ -1,9 +1,9 @@
 """The command line: one module for each group of commands."""
 
-from oneof.cli import bench, cache, compare, convert, data, fit, models
+from oneof.cli import bench, cache, compare, convert, data, embed, fit, models, review
 from oneof.cli.app import app
 
-__all__ = ["app", "bench", "cache", "compare", "convert", "data", "fit", "main", "models"]
+__all__ = ["app", "bench", "cache", "compare", "convert", "data", "embed", "fit", "main", "models", "review"]
 
 
 def main() -> None:

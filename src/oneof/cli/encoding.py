@@ -38,15 +38,18 @@ def training_table(
     size: int | None,
     progress: bool,
     form: str | None,
+    decisions: Sequence[Path] | None = None,
+    ids: Sequence[str] = (),
 ) -> tuple[Encoded, Any]:
     """Return the features of a table as numbers, and its labels; print what each column becomes.
 
-    ``others`` are the columns that are no features besides those of labels.
+    ``others`` and ``ids`` are the columns that are no features besides those of labels; ``decisions`` are merged
+    into the labels.
     """
     from oneof.cli.model_tables import read_training
 
     wanted = kinds_of(kinds)
-    rows, y = read_training(table, labels, others, images, size, progress, form, wanted)
+    rows, y = read_training(table, labels, others, images, size, progress, form, wanted, decisions, ids)
     return encode_table(rows, wanted, y), y
 
 

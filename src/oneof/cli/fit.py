@@ -12,6 +12,7 @@ from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
+    Decisions,
     Device,
     Drop,
     Format,
@@ -53,6 +54,7 @@ def fit(
     counts: CountColumns = None,
     votes_file: VotesFile = None,
     denial: Denial = None,
+    decisions: Decisions = None,
     method: Annotated[
         str,
         typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
@@ -76,6 +78,7 @@ def fit(
     All columns but those of labels, --id and --drop are features; with --images the images alone are. What becomes
     of columns with gaps, categories, dates and text is printed, and kept in the model.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
+    With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.encoding import training_table
     from oneof.train.runtime import resolve_device
@@ -86,8 +89,9 @@ def fit(
     resolve_device(device)
     make = _maker(method, estimator, settings or [], seed, device, quiet)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
-    others = [*column_names(ids), *column_names(drop)]
-    encoded, y = training_table(table, labels, others, kinds, images, size, not quiet, form)
+    encoded, y = training_table(
+        table, labels, column_names(drop), kinds, images, size, not quiet, form, decisions, column_names(ids)
+    )
     model = make(encoded.rows, y).fit(encoded.rows, y)
     encoded.joined(model).save(out)
     typer.echo(_summary(model, y))

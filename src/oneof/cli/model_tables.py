@@ -20,6 +20,7 @@ from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
 from oneof.methods import Model, load_model
 from oneof.pipeline import Pipeline, TableEncoder
+from oneof.review import apply_decisions
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
 _IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -118,14 +119,21 @@ def read_training(
     progress: bool,
     form: str | None = None,
     texts: Collection[str] = (),
+    decisions: Sequence[Path] | None = None,
+    ids: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """Return the features of a table and what it is labelled with: see `labels_of`.
 
-    ``others`` are the columns that are no features besides those of labels.
+    ``others`` are the columns that are no features besides those of labels; ``decisions`` are merged into the
+    labels.
     """
-    apart = [*labels.in_table, *others]
+    apart = [*labels.in_table, *others, *ids]
     data, y = labels_of(read(table, apart, images, size, progress=progress, form=form, texts=texts), labels)
-    return features(data, apart), y
+    rows = features(data, apart)
+    if not decisions:
+        return rows, y
+    y, kept = apply_decisions(y, decisions, ids=data.columns[list(ids)])
+    return (rows[kept] if isinstance(rows, np.ndarray) else rows.iloc[kept].reset_index(drop=True)), y
 
 
 def features_for(model: Model, data: tables.Table, apart: list[str]) -> Any:
@@ -200,7 +208,7 @@ def one_hot_sets(data: tables.Table, prefix: str, column: str) -> tables.Table:
             f"--candidates-prefix is {prefix!r}, but {len(names)} columns of {str(data.path)!r} begin with it; "
             f"there are {listed(data.rows)}"
         )
-    if column in data.rows:
+    if column in data.rows and column not in data.columns:
         raise ValueError(
             f"{str(data.path)!r} has a column {column!r} beside those of {prefix!r}; pass --drop {column}"
         )

@@ -14,6 +14,7 @@ from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
     Format,
+    HeldOutFlag,
     Ids,
     Images,
     ModelPath,
@@ -39,6 +40,7 @@ class Sort(StrEnum):
     """Orders of the rows of ``oneof disambiguate``."""
 
     MARGIN = "margin"
+    RANK = "rank"
 
 
 @app.command()
@@ -135,7 +137,8 @@ def disambiguate(
     candidates: Candidates = "candidates",
     separator: Separator = None,
     ids: Ids = None,
-    sort: Annotated[Sort | None, typer.Option(help="margin: first the rows that deserve a second look.")] = None,
+    sort: Annotated[Sort | None, typer.Option(help="rank: first the rows that deserve a second look.")] = None,
+    held_out: HeldOutFlag = False,
     images: Images = None,
     votes: VoteColumns = None,
     long: LongColumns = None,
@@ -147,25 +150,29 @@ def disambiguate(
 ) -> None:
     """Write the most likely candidate of every row.
 
-    With it come its probability and the margin to the second; without --id the rows are numbered from 0. A model
-    that was fitted with --set outside=... also says how likely it is that no candidate is right.
+    With it come its probability and the margin to the second, what the model says without regard to the
+    candidates, the chance that the truth is outside, why the row deserves a look, its rank, and an empty column
+    for decisions, which oneof apply reads. Without --id the rows are numbered from 0.
     """
     import pandas as pd
 
     from oneof.cli.model_tables import features_for, labels_for, load, read_for, with_ids, write_results
+    from oneof.cli.review_tables import judge_rows, write_page
     from oneof.data import tables
 
-    check_format(form, table, out)
-    tables.check_target(out, [model, table], form=form)
     names = column_names(ids)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    if out.suffix.lower() == ".html":
+        write_page(model, table, labels, names, images, out, held_out)
+        return
+    check_format(form, table, out)
+    tables.check_target(out, [model, table], form=form)
     fitted = load(model)
     apart = [*labels.in_table, *names]
     data, sets, shown = labels_for(fitted, read_for(fitted, table, apart, images, form), labels)
-    decision = fitted.disambiguate(features_for(fitted, data, apart), sets)
+    judged = judge_rows(fitted, model, features_for(fitted, data, apart), sets, held_out)
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
-    outside = {"outside": decision.outside} if getattr(fitted, "outside", 0) != 0 else {}
-    result = with_ids(keys, {"candidates": shown, **decision._asdict(), **outside})
+    result = with_ids(keys, {"candidates": shown, **judged})
     write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out, form)
 
 

@@ -43,6 +43,14 @@ Images = Annotated[
     ),
 ]
 
+Decisions = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Decisions of oneof review, or a table with some; may be repeated."),
+]
+HeldOutFlag = Annotated[
+    bool,
+    typer.Option("--held-out", help="Judge each row by a model that has not seen it; 5 fits, kept beside MODEL."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),

@@ -100,10 +100,7 @@ def compare(
         if model.random_state is None:
             model.random_state = seed
         check(model)
-    # Frames keep the names of their columns, images their channels last, as users have them.
-    rows: Any = X if isinstance(X, pd.DataFrame) else x if x.ndim == 2 else np.moveaxis(x, 1, -1)
-    if isinstance(x, SparseRows):
-        rows = x.matrix
+    rows = _as_given(X, x)
     sets = WeightedSets(candidates, classes) if weighted else pd.DataFrame(candidates, columns=classes)
     found: dict[str, HeldOut] = {}
     with StageProgress("comparison", list(contenders), verbose > 0) as progress:
@@ -176,6 +173,15 @@ def _held_out_probabilities(
     for each, (_, test) in zip(models, folds, strict=True):
         probabilities[test] = each.predict_proba(_take(rows, test))
     return probabilities
+
+
+def _as_given(X: Any, x: Any) -> Any:
+    """Return rows as users have them: frames with the names of their columns, images with channels last."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if isinstance(x, SparseRows):
+        return x.matrix
+    return x if x.ndim == 2 else np.moveaxis(x, 1, -1)
 
 
 def _take(table: Any, rows: Rows) -> Any:

@@ -139,8 +139,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
 
         With ``outside=`` it may be none of them, and the result's ``outside`` says how likely that is.
-        The separator splits strings, as for `fit`. With a pipeline, ask its last step:
-        ``pipe[-1].disambiguate(pipe[:-1].transform(X), y)``.
+        The separator splits strings, as for `fit`. `oneof.Pipeline` has this method, too.
         """
         if y is None:
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")

@@ -57,8 +57,8 @@ def prepare_trial(
     x_val, sets_val = _validation_rows(model, X_val, y_val, separator)
     checkpoint = setup = None
     if model.checkpoint is not None:
-        data_mark = fingerprint(x, candidates, weight, x_val, sets_val)
-        checkpoint = Checkpoint(model.checkpoint, model.identity(), data_mark)
+        mark = fingerprint(x, candidates, weight, x_val, sets_val)
+        checkpoint = Checkpoint(model.checkpoint, model.identity(), mark)
         held_out_count = held_out_rows(model.validation_fraction, len(x))
         setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
     setup = setup or _set_up(model, x, weight, earlier)
@@ -68,20 +68,17 @@ def prepare_trial(
     warn_of_absent(candidates[training], model.classes_)
     if len(held_out):
         x_val, sets_val = x[held_out], candidates[held_out]
-    x_watched = None if X_watched is None else check_rows(model, X_watched, fitting=False)
-    watched = [rows for rows in (x_val, x_watched) if rows is not None]
+    watched = [] if x_val is None else [x_val]
+    watched += [] if X_watched is None else [check_rows(model, X_watched, fitting=False)]
     with threads(model.thread_count()):
-        on_disk = isinstance(X, np.memmap) or isinstance(x, SparseRows)
-        data = _put_on_device(model, x, training, candidates[training], weight[training], on_disk)
+        data = _put_on_device(model, x, training, candidates, weight, isinstance(X, np.memmap))
         model.training_rows_ = len(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
-        if earlier is not None:
-            go_on(model, earlier)
+        go_on(model, earlier)
         stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
-    rows = (x, candidates)
-    return Trial(model, data, setup, rows, watched=stored, sets=sets_val, checkpoint=checkpoint, **hooks)
+    return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
@@ -184,7 +181,8 @@ def _put_on_device(
 ) -> Data:
     """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
-    stays = on_disk or is_too_large(x, device)
+    stays = on_disk or isinstance(x, SparseRows) or is_too_large(x, device)
+    candidates, weight = candidates[rows], weight[rows]
     sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
         HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),

@@ -1,17 +1,22 @@
 """The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
+from oneof.estimator.together import fit_together
 from oneof.io.words import shown
 from oneof.labels import Disambiguation, decide, encode_weights
 
+Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 
 
@@ -55,6 +60,29 @@ def resolve(
     log_p = out_of_fold(model, X, weights, folds, random_state)
     rate = fitted_rate(log_p, weights) if model.outside == "auto" else float(model.outside)
     return decide(calibrated_posterior(log_p, with_outside(weights, rate) if rate else weights), names, weights)
+
+
+def held_out_log_proba(
+    model: Any, X: Any, sets: Any, split: Folds, advance: Callable[[float], None] = lambda share: None
+) -> NDArray[np.float64]:
+    """Return the logarithms of class probabilities (n, K), of each row by a copy of the model fitted without it.
+
+    ``sets`` are candidate sets over all classes, ``split`` the training and held-out rows of each fold, and
+    ``advance`` is told each share of the work that is done.
+    """
+    models = [clone(model) for _ in split]
+    given = [{"X": _safe_indexing(X, train), "y": _safe_indexing(sets, train)} for train, _ in split]
+    if isinstance(model, PartialLabelClassifier):
+        step = 1 / (len(split) * model.epochs)
+        fit_together(models, [each | {"callbacks": [lambda report: advance(step)]} for each in given])
+    else:  # any other classifier has no epochs
+        for fitted, each in zip(models, given, strict=True):
+            fitted.fit(**each)
+            advance(1 / len(split))
+    log_p = np.zeros(sets.shape)
+    for (_, rest), fitted in zip(split, models, strict=True):
+        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
+    return log_p
 
 
 def calibrated_posterior(log_p: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:

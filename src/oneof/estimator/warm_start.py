@@ -56,8 +56,10 @@ def check_same_problem(model: MethodBase, earlier: EarlierFit) -> None:
         raise ValueError(f"warm_start is True, but {wrong}, or set warm_start=False to begin anew")
 
 
-def go_on(model: MethodBase, earlier: EarlierFit) -> None:
+def go_on(model: MethodBase, earlier: EarlierFit | None) -> None:
     """Give a model that was started anew the weights that it had learned, and tables that have no rows."""
+    if earlier is None:
+        return
     new, old = model.weights(), earlier.tensors
     changed = [name for name, tensor in new.items() if name not in old or old[name].shape != tensor.shape]
     if changed:

@@ -14,7 +14,8 @@ from torch import Tensor
 from oneof.io.files import replacing
 from oneof.io.words import reason, shown
 
-FORMATS = {"model": 1, "candidates": 1, "checkpoint": 2, "kernel": 1}  # the newest format of each kind of file
+# The newest format of each kind of file.
+FORMATS = {"model": 1, "candidates": 1, "checkpoint": 2, "kernel": 1, "held-out": 1}
 
 
 def write(path: str | os.PathLike[str], kind: str, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

@@ -1,0 +1,4 @@
+import { start } from "./app.js";
+import { source } from "./server.js";
+
+start(source);
