@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+import oneof
 from oneof.bench.ledger import Ledger
 from oneof.methods import METHODS
 
@@ -158,3 +159,32 @@ def test_the_page_is_what_the_ledger_says(results):
 def test_names_are_those_of_methods(results):
     assert {cls.__name__ for cls in METHODS.values()} >= set(results.NAMES)
     assert "default_suite" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("cls", "network", "rows", "features", "expected"),
+    [
+        ("CC", "auto", 300, 20, (0.1, 5e-3, 32)),
+        ("CC", "mlp", 1100, 200, (0.05, 5e-3, 55)),
+        ("VALEN", "linear", 2500, 50, (0.03, 5e-3, 100)),
+        ("LWS", "auto", 20, 5, (0.1, 1e-3, 20)),
+        ("CC", "mlp5", 300, 200, (0.1, 1e-3, 100)),
+    ],
+)
+def test_none_is_by_network_features_and_rows(cls, network, rows, features, expected, tmp_path):
+    """The fitted model shows it, also when it is loaded; what is named is taken."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(rows, features)), rng.integers(3, size=rows)
+    settings = {"network": network, "epochs": 1, "device": "cpu", "random_state": 0}
+    if cls == "VALEN":
+        settings["warm_up"] = 0
+    model = getattr(oneof, cls)(**settings).fit(X, y)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, oneof.load_model(tmp_path / "model.safetensors")):
+        assert (each.lr, each.weight_decay, each.batch_size) == (None, None, None)
+        assert (each.lr_, each.weight_decay_, each.batch_size_) == pytest.approx(expected)
+    named = getattr(oneof, cls)(**settings, lr=0.2, weight_decay=0.0, batch_size=7).fit(X, y)
+    assert (named.lr_, named.weight_decay_, named.batch_size_) == (0.2, 0.0, 7)
+    same = dict(zip(("lr", "weight_decay", "batch_size"), expected, strict=True))
+    twin = getattr(oneof, cls)(**settings, **same).fit(X, y)
+    assert np.allclose(twin.predict_proba(X), model.predict_proba(X), atol=1e-6)
