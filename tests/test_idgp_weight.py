@@ -6,7 +6,8 @@ import torch
 
 import oneof
 from conftest import make_data
-from oneof.methods import idgp_weight
+from oneof.estimator import held_out_choice
+from oneof.methods import idgp
 from oneof.train import train
 from oneof.train.parallel import grouping
 
@@ -25,13 +26,13 @@ def rows():
 @pytest.fixture
 def judged(monkeypatch):
     """Record every training that was judged, by whom, and what it cost."""
-    found, cost = [], idgp_weight._cost
+    found, cost = [], held_out_choice._cost
 
     def recorded(trial, judges):
         found.append((trial, judges, cost(trial, judges)))
         return found[-1][2]
 
-    monkeypatch.setattr(idgp_weight, "_cost", recorded)
+    monkeypatch.setattr(held_out_choice, "_cost", recorded)
     return found
 
 
@@ -40,7 +41,7 @@ def test_the_weight_is_the_one_that_covers_held_out_sets_best(rows, judged):
     weight = np.linspace(0.5, 2, 60)
     model = oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(X, S, sample_weight=weight)
     tried = [float(trial.method.likelihood_weight_) for trial, _, _ in judged]
-    assert tried == [*idgp_weight.WEIGHTS] * 5  # folds
+    assert tried == [*idgp.WEIGHTS] * 5  # folds
     assert len({tuple(row) for _, judges, _ in judged for row in judges.x.tolist()}) == 60  # every row judges
     for trial, judges, cost in judged:
         seen = torch.cat([trial.data.x, judges.x]).numpy()
@@ -57,13 +58,13 @@ def test_the_weight_is_the_one_that_covers_held_out_sets_best(rows, judged):
 
 
 def test_with_many_rows_one_fold_judges(rows, judged, monkeypatch):
-    monkeypatch.setattr(idgp_weight, "_ENOUGH", 12)
+    monkeypatch.setattr(held_out_choice, "_ENOUGH", 12)
     oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(*rows)
     assert len(judged) == 3
 
 
 def test_a_training_that_diverges_is_not_chosen(rows, monkeypatch):
-    monkeypatch.setattr(idgp_weight, "WEIGHTS", (1e300, 0.1))
+    monkeypatch.setattr(idgp, "WEIGHTS", (1e300, 0.1))
     model = oneof.IDGP(likelihood_weight=None, **SETTINGS).fit(*rows)
     assert float(model.likelihood_weight_) == 0.1
 
@@ -99,7 +100,7 @@ def test_a_stack_has_the_weight_of_each_trial(rows, monkeypatch):
     """Models that chose different weights are trained as one stack, and end as alone."""
     X, S = rows
     weights = iter([0.01, 1.0] * 2)
-    monkeypatch.setattr("oneof.methods.idgp.choose_weight", lambda model, trial: next(weights))
+    monkeypatch.setattr("oneof.estimator.classifier.choose_number", lambda *given: next(weights))
     seen, run = [], grouping.run_epochs
     monkeypatch.setattr(
         grouping, "run_epochs", lambda training: (seen.append(len(training.trials)), run(training))

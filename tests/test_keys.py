@@ -129,6 +129,7 @@ def test_no_value_of_the_baseline_changes():
 
 
 WITHOUT_KEYS = (
+    "review",
     "idgp-defaults",
     "idgp-likelihood",
     "idgp-literal",

@@ -94,8 +94,7 @@ def fit(
     )
     model = make(encoded.rows, y).fit(encoded.rows, y)
     encoded.joined(model).save(out)
-    typer.echo(_summary(model, y))
-    typer.echo(fold(f"{type(model).__name__} model written to {out}"))
+    typer.echo(f"{_summary(model, y)}\n{fold(f'{type(model).__name__} model written to {out}')}")
 
 
 def _maker(

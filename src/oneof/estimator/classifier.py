@@ -14,6 +14,7 @@ from torch import Tensor
 from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
+from oneof.estimator.held_out_choice import choose_number
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
 from oneof.estimator.outside import estimated_rate
@@ -193,8 +194,11 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         check_callbacks(callbacks)
         hooks = {"metrics": metrics, "on_epoch": on_epoch, "pause": pause, "callbacks": callbacks}
         trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
-        if self.outside == "auto" and (trial.checkpoint is None or not trial.checkpoint.path.exists()):
-            self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
+        if trial.checkpoint is None or not trial.checkpoint.begun:  # else the checkpoint holds what was decided
+            if self.outside == "auto":
+                self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
+            if (choice := self.open_number()) is not None:
+                getattr(self, choice[0]).fill_(choose_number(self, trial, *choice))
         return trial
 
     def finish(self, trial: Trial) -> Self:

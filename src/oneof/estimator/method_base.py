@@ -164,6 +164,13 @@ class MethodBase(CommonSettings, Learned):
             name: _describe(value) for name, value in settings.items() if name not in traceless
         }
 
+    def open_number(self) -> tuple[str, tuple[float, ...]] | None:
+        """Return the attribute of a number that held-out rows are to choose, and its values; None: there is none.
+
+        The attribute is a tensor that `start` has made.
+        """
+        return None
+
     def stack_settings(self) -> dict[str, Any]:
         """Return the settings in which all trials of a stack agree."""
         own = names_with(self, Role.VARIES_IN_STACK)

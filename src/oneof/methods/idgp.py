@@ -12,11 +12,10 @@ from oneof import functional as F
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
 from oneof.methods.idgp_released import released_losses
-from oneof.methods.idgp_weight import WEIGHTS, choose_weight
 from oneof.methods.snapshots import Snapshot
 from oneof.train.batch import Batch, Data
-from oneof.train.trial import Trial
 
+WEIGHTS = (0.01, 0.1, 1.0)  # of the likelihood, among which held-out rows choose
 Prior = tuple[Tensor, Tensor, Tensor]  # the constants w, A and B of Eq. 6, each (views, ..., B, K)
 
 
@@ -126,13 +125,10 @@ class IDGP(PartialLabelClassifier):
         "views leaves it out where there is but one.",
     )
 
-    def prepare(self, X: Any, y: Any, *more: Any, **named: Any) -> Trial:
-        """Choose the weight of the likelihood, where it is None; otherwise as for all methods."""
-        trial = super().prepare(X, y, *more, **named)
-        begun = trial.checkpoint is not None and trial.checkpoint.begun  # then the choice is in the checkpoint
-        if self.likelihood_weight is None and self.objective in ("map", "uniform") and not begun:
-            self.likelihood_weight_.fill_(choose_weight(self, trial))
-        return trial
+    def open_number(self) -> tuple[str, tuple[float, ...]] | None:
+        """Have the weight of the likelihood chosen, where it is None."""
+        chosen = self.likelihood_weight is None and self.objective in ("map", "uniform")
+        return ("likelihood_weight_", WEIGHTS) if chosen else None
 
     def start(self, data: Data) -> None:
         """Make f (``network_``), g (``distractor_network_``), the weights w and the snapshots of Eq. 10, 11."""

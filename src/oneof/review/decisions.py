@@ -18,6 +18,7 @@ from oneof.review.journal import Decision, entries_of, in_force
 NONE_OF_THESE = "none of these"
 ROW, DECISION = "row", "decision"  # columns of a table that people fill in
 _NONE = (NONE_OF_THESE, "none")
+_FIRST_LINE = 2**20  # bytes of it that are looked at
 
 
 class Decided(NamedTuple):
@@ -96,7 +97,15 @@ def read_decisions(path: str | PathLike[str], ids: Any = None) -> dict[int, Deci
     path = as_path(path, "decisions")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {shown(path)}; check the path of the decisions")
-    return _from_table(path, ids) if is_table(path) else in_force(entries_of(path))
+    return in_force(entries_of(path)) if _is_journal(path) else _from_table(path, ids)
+
+
+def _is_journal(path: Path) -> bool:
+    """Tell a journal from a table: both may be JSON lines, but a table has a column of decisions."""
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        return not is_table(path)
+    with path.open("rb") as file:
+        return f'"{DECISION}"'.encode() not in file.readline(_FIRST_LINE)
 
 
 def _merged(decisions: Any, ids: Any, number: Mapping[Any, int]) -> dict[int, Decision]:

@@ -1,5 +1,6 @@
-"""The weight of IDGP's likelihood, chosen by the candidate sets of held-out rows: no true label is needed."""
+"""A number of a method, chosen by the candidate sets of held-out rows: no true label is needed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,35 +17,34 @@ from oneof.train.runtime import seed_for, seeded, threads
 from oneof.train.trial import Trial
 
 if TYPE_CHECKING:
-    from oneof.methods.idgp import IDGP
+    from oneof.estimator.classifier import PartialLabelClassifier
 
-WEIGHTS = (0.01, 0.1, 1.0)
 _FOLDS = 5
 _ENOUGH = 1000  # judges of one fold: where it has so many, the other folds are not needed
 
 
-def choose_weight(model: "IDGP", trial: Trial) -> float:
-    """Return the weight whose models cover the candidate sets of held-out rows best: least -log sum_S theta.
+def choose_number(model: "PartialLabelClassifier", trial: Trial, name: str, values: Sequence[float]) -> float:
+    """Return the value whose models cover the candidate sets of held-out rows best: least -log sum_S p.
 
-    For every fold one training with each of `WEIGHTS` on the other rows, with the settings of the model; those of
-    small networks on tables are one stack.
+    For every fold one training with each value on the other rows, with the settings of the model; those of small
+    networks on tables are one stack. ``name`` is the learned attribute that holds the number.
     """
     n = len(trial.data)
     generator = torch.Generator().manual_seed(seed_for(trial.setup.seed, "likelihood weight"))
     order = torch.randperm(n, generator=generator)
     size = max(1, n // _FOLDS)
     folds = 1 if size >= _ENOUGH else min(_FOLDS, n)
-    costs = torch.zeros(len(WEIGHTS))
+    costs = torch.zeros(len(values))
     with threads(model.thread_count()):
         parts = []
         for begin in range(0, folds * size, size):
             others = torch.cat([order[:begin], order[begin + size :]])
             parts.append([_part(trial.data, rows.sort().values) for rows in (order[begin : begin + size], others)])
-        rivals = [[_rival(model, trial, others, weight) for weight in WEIGHTS] for _, others in parts]
+        rivals = [[_rival(model, trial, others, name, value) for value in values] for _, others in parts]
         train_together([rival for of_fold in rivals for rival in of_fold])
         for (judges, _), of_fold in zip(parts, rivals, strict=True):
             costs += torch.tensor([_cost(rival, judges) for rival in of_fold])
-    return WEIGHTS[int(costs.nan_to_num(torch.inf).argmin())]
+    return values[int(costs.nan_to_num(torch.inf).argmin())]
 
 
 def _part(data: Data, rows: Tensor) -> Data:
@@ -57,21 +57,21 @@ def _part(data: Data, rows: Tensor) -> Data:
     return Data(x, data.candidates[on_device], data.weight[on_device], data.scaler)
 
 
-def _rival(model: "IDGP", trial: Trial, data: Data, weight: float) -> Trial:
-    """A training of the same settings with one of the weights; it stops where the validation rows say so."""
+def _rival(model: "PartialLabelClassifier", trial: Trial, data: Data, name: str, value: float) -> Trial:
+    """A training of the same settings with one of the values; it stops where the validation rows say so."""
     rival = clone(model).set_params(checkpoint=None, verbose=0)
     rival.classes_, rival.scaler_ = model.classes_, model.scaler_
     rival.input_shape_, rival.n_features_in_ = model.input_shape_, model.n_features_in_
     rival.training_rows_ = len(data)
     with seeded(seed_for(trial.setup.seed, "weights"), data.weight.device):
         rival.start(data)
-    rival.likelihood_weight_.fill_(weight)
+    getattr(rival, name).fill_(value)
     watched = None if trial.sets is None or trial.watched is None else trial.watched[: len(trial.sets)]
     return Trial(rival, data, trial.setup, trial.rows, watched=watched, sets=trial.sets)
 
 
 def _cost(trial: Trial, judges: Data) -> float:
-    """The sum of -log sum_S theta over rows that the training has not seen; infinite where it diverged."""
+    """The sum of -log sum_S p over rows that the training has not seen; infinite where it diverged."""
     if trial.diverged is not None:
         return float("inf")
     trial.restore_best()
