@@ -102,6 +102,6 @@ def test_tf_idf_never_becomes_dense_as_a_whole(monkeypatch):
         lambda self, rows: (lambda part: made.append(len(part)) or part)(take(self, rows)),
     )
     sets = np.eye(3, dtype=bool)[np.arange(600) % 3] | (rng.random((600, 3)) < 0.2)
-    model = oneof.CC(epochs=6, batch_size=64, device="cpu", random_state=0).fit(X, sets)
+    model = oneof.CC(lr=0.1, epochs=6, batch_size=64, device="cpu", random_state=0).fit(X, sets)
     assert model.score(X, np.arange(600) % 3) > 0.9
     assert max(made) == 100

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
@@ -99,6 +100,7 @@ def plain(model: "PartialLabelClassifier") -> "PartialLabelClassifier":
 def rows_to_split(X: Any, sets: NDArray[Any], folds: Any, random_state: Any) -> Any:
     """Return X as an array or a frame; refuse what cannot be split so."""
     X, rows, seed = as_numpy(X), len(sets), random_state
+    X = X.to_numpy() if isinstance(X, pd.Index) else X
     check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= rows // 2:
         raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
