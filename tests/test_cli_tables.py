@@ -209,3 +209,30 @@ def test_what_is_fitted_on_complete_numbers_is_what_it_was():
     np.testing.assert_array_equal(
         model.predict_proba(frame.astype(float)), alone.predict_proba(frame.astype(float))
     )
+
+
+def test_a_table_of_words_is_reviewed_by_its_own_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    colour, truth = np.array(["red", "blue"])[y], np.array(["cat", "dog"])[y]
+    frame = pd.DataFrame({"colour": colour, "size": rng.normal(size=40), "label": truth})
+    frame.loc[::3, "label"] = "cat|dog"
+    frame.loc[1, "size"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    labels = ["--candidates", "label", "--separator", "|"]
+    model, table = str(tmp_path / "m"), str(tmp_path / "t.csv")
+    runner = CliRunner()
+    given = ["fit", table, *labels, "--method", "cc", "--set", "epochs=10", "--quiet", "--out", model]
+    assert runner.invoke(app, given).exit_code == 0
+    page = tmp_path / "queue.html"
+    assert runner.invoke(app, ["review", model, table, *labels, "--static", str(page)]).exit_code == 0
+    assert "colour=" in page.read_text()
+    out = tmp_path / "d.csv"
+    assert (
+        runner.invoke(app, ["disambiguate", model, table, *labels, "--held-out", "--out", str(out)]).exit_code == 0
+    )
+    judged = pd.read_csv(out)
+    assert (judged["label"] == truth).mean() > 0.9
+    (tmp_path / "d.jsonl").write_text('{"row": 0, "decision": "dog"}\n')
+    result = runner.invoke(app, [*given, "--decisions", str(tmp_path / "d.jsonl")])
+    assert result.exit_code == 0, result.output

@@ -106,6 +106,9 @@ def material_of(
         images=None if images is None else image_paths(table, images, cells[images].tolist()),
         root=table.parent,
         ballots=ballots,
+        columns=[str(name) for name in fitted[:-1].get_feature_names_out()]
+        if isinstance(fitted, Pipeline)
+        else None,
     )
 
 

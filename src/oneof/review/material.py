@@ -34,6 +34,7 @@ class Material:
     images: Sequence[Path] | None = None
     root: Path | None = None  # the table's folder, which image files must lie in
     ballots: Any = None  # a frame of what each annotator said, one column each
+    columns: Sequence[str] | None = None  # names of the features of an array
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -111,4 +112,6 @@ class Material:
         if isinstance(self.X, pd.DataFrame):
             return self.X.iloc[row]
         table = np.asarray(self.X)
-        return pd.Series(table[row], [f"x{k}" for k in range(table.shape[1])]) if table.ndim == 2 else None
+        if table.ndim != 2:
+            return None
+        return pd.Series(table[row], self.columns or [f"x{k}" for k in range(table.shape[1])])
