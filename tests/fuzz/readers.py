@@ -175,6 +175,51 @@ def _read_table(path: Path, separator: str | None = "|") -> Any:
     return check_rows(oneof.CC(), numeric_features(table, ["candidates"]), fitting=True)
 
 
+def _jsonl_seeds() -> list[Seed]:
+    frame = _frame()
+    lists = frame.assign(candidates=[text.split("|") for text in frame["candidates"]])
+    return [(".jsonl", each.to_json(orient="records", lines=True).encode()) for each in (frame, lists)]
+
+
+def _excel_seeds() -> list[Seed]:
+    file = io.BytesIO()
+    _frame().to_excel(file, index=False)
+    return [(".xlsx", file.getvalue())]
+
+
+def _annotation_seeds() -> list[Seed]:
+    """What other tools wrote, each on one line, so that trees are damaged."""
+    folder = ROOT / "tests" / "fixtures" / "formats"
+    names = ("argilla.json", "label-studio.json", "label-studio-server.json")
+    return [(f"-{name}", json.dumps(json.loads((folder / name).read_text())).encode()) for name in names]
+
+
+def _read_annotations(path: Path) -> None:
+    kind = "argilla" if path.name.endswith("-argilla.json") else "label-studio"
+    oneof.encode(oneof.read_annotations(path, kind).y)
+
+
+def _decision_seeds() -> list[Seed]:
+    journal = [
+        {
+            "row": 0,
+            "action": "label",
+            "label": "a",
+            "candidates": ["a", "b"],
+            "at": "2026-01-01T00:00:00+00:00",
+            "by": "x",
+        },
+        {"row": 1, "action": "none", "candidates": ["b"], "at": "2026-01-01T00:00:01+00:00", "by": "x"},
+        {"row": 0, "action": "undo", "candidates": ["a", "b"], "at": "2026-01-01T00:00:02+00:00", "by": "x"},
+    ]
+    table = [{"row": 0, "decision": "a"}, {"row": 1, "decision": "none of these"}]
+    return [(".jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode()) for lines in (journal, table)]
+
+
+def _read_decisions(path: Path) -> None:
+    oneof.apply_decisions([["a", "b"], ["b"], ["c"]], path)
+
+
 # --- models -------------------------------------------------------------------------------------------------
 
 _X, _SETS, _ = small_table(10, 3, 3)
@@ -204,6 +249,24 @@ def _model_seeds() -> list[Seed]:
         (".model", _fitted(oneof.IDGP, warm_up=0)),
         *((".model", _fitted_by_em(name)) for name in ("logistic", "extra-trees", "lightgbm")),
     ]
+
+
+_MIXED = pd.DataFrame(
+    {"n": [1.0, None, 3.0] * 4, "c": ["u", "v", None] * 4, "d": ["2024-01-02", "2024-02-03", None] * 4}
+)
+
+
+def _pipeline_seeds() -> list[Seed]:
+    model = oneof.CC(epochs=1, batch_size=5, network="linear", device="cpu", random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        oneof.make_pipeline(oneof.TableEncoder(), model).fit(_MIXED, [["a", "b"], ["b"], ["a"]] * 4).save(path)
+        return [(".model", path.read_bytes())]
+
+
+def _read_pipeline(path: Path) -> Any:
+    model = oneof.load_model(path, device="cpu")
+    return model.predict_proba(_MIXED if isinstance(model, oneof.Pipeline) else _X)
 
 
 def _read_model(path: Path) -> Any:
@@ -413,7 +476,12 @@ READERS = {
         Reader("csv", _csv_seeds, _mutate_csv, _read_table),
         Reader("npz", _npz_seeds, mutate_npz, partial(_read_table, separator=None)),
         Reader("parquet", _parquet_seeds, _mutate_parquet, _read_table),
+        Reader("jsonl", _jsonl_seeds, mutate_json, _read_table),
+        Reader("excel", _excel_seeds, mutate_bytes, _read_table),
+        Reader("annotations", _annotation_seeds, mutate_json, _read_annotations),
+        Reader("decisions", _decision_seeds, mutate_json, _read_decisions),
         Reader("model", _model_seeds, mutate_safetensors, _read_model),
+        Reader("pipeline", _pipeline_seeds, mutate_safetensors, _read_pipeline),
         Reader("checkpoint", _checkpoint_seeds, mutate_safetensors, _read_checkpoint),
         Reader("matlab", _matlab_seeds, mutate_matlab, _read_matlab),
         Reader("idx", _idx_seeds, mutate_gzip, lambda path: read_idx(path, 3)),

@@ -107,7 +107,7 @@ def _read_json_lines(path: Path, kind: str, content: Content, columns: list[str]
     with _reading(path):
         raw = content.read_bytes() if isinstance(content, Path) else content.read()
         text = (gzip.decompress(raw) if kind.endswith(".gz") else raw).decode("utf-8-sig")
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):  # other line ends may stand inside a string
             if line.strip():
                 records.append(_record(number, line))
         names = dict.fromkeys(name for record in records for name in record)
@@ -123,6 +123,11 @@ def _record(number: int, line: str) -> dict[str, Any]:
         raise ValueError(
             f"line {number} is {shown(record, 60)}, but must be an object with a value for each column"
         )
+    if "\\u" in line:
+        try:
+            json.dumps(record, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"line {number} has half of a character, such as \\ud800") from None
     return record
 
 

@@ -223,7 +223,7 @@ def _from_table(path: Path, ids: Any) -> dict[int, Decision]:
 def _rows_of(path: Path, cells: Any, keys: list[str], ids: Any) -> Iterable[int]:
     """Return the number of the row that each line of a table names."""
     if keys == [ROW]:
-        numbers = pd.to_numeric(cells[ROW], errors="coerce")
+        numbers = pd.to_numeric(cells[ROW].astype(str), errors="coerce")  # as text: integers have no bounds
         bad = ~(numbers.ge(0) & (numbers % 1 == 0))
         if bad.any():
             raise ValueError(
