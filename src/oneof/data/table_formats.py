@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oneof.io.arguments import check_text
+from oneof.io.schema import has_half_characters
 from oneof.io.words import alternatives, listed, reason, shortened, shown, warn
 from oneof.labels import encode
 
@@ -123,11 +124,8 @@ def _record(number: int, line: str) -> dict[str, Any]:
         raise ValueError(
             f"line {number} is {shown(record, 60)}, but must be an object with a value for each column"
         )
-    if "\\u" in line:
-        try:
-            json.dumps(record, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"line {number} has half of a character, such as \\ud800") from None
+    if "\\u" in line and has_half_characters(record):
+        raise ValueError(f"line {number} has half of a character, such as \\ud800")
     return record
 
 

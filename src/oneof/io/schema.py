@@ -1,5 +1,6 @@
 """Whether a value that was read from a file is of a type: TypedDict, dict, list, union, literal or plain type."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -77,3 +78,12 @@ def _in_words(kind: Any) -> str:
     if origin in (Literal, UnionType):
         return " or ".join(map(_in_words if origin is UnionType else repr, parts))
     return _WORDS.get(origin, "a list" if origin is list else "a table")
+
+
+def has_half_characters(content: Any) -> bool:
+    """Tell whether texts in JSON that was read hold half of a character (a lone surrogate), which no file can."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

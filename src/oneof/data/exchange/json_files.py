@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oneof.io.files import replacing
-from oneof.io.schema import json_misfit
+from oneof.io.schema import has_half_characters, json_misfit
 from oneof.io.words import reason, shown
 
 
@@ -16,9 +16,12 @@ def read_json(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {shown(path)}; check the path")
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # RecursionError for thousands of brackets
         raise ValueError(f"{shown(path)} is no JSON ({reason(error)}); export it again") from None
+    if has_half_characters(content):
+        raise ValueError(f"{shown(path)} has half of a character, such as \\ud800; export it again")
+    return content
 
 
 def read_items(path: Path, kind: Any, tool: str, fix: str) -> list[Any]:
