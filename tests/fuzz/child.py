@@ -21,6 +21,7 @@ import numpy as np
 
 import oneof
 from fuzz.readers import READERS, Reader
+from oneof.train import TrainingDiverged
 
 SECONDS = 5  # of the processor, for one input
 _MEMORY = 2 * 2**30  # bytes beside those that the process has when it begins
@@ -94,7 +95,7 @@ def kind_of(error: Exception) -> str:
     """Tell a sentence that oneof raises itself ("refused" or, beyond a line, "too_long") from a "traceback"."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)]
-    if not isinstance(error, ValueError | TypeError | OSError) or not ours or not str(error):
+    if not isinstance(error, ValueError | TypeError | OSError | TrainingDiverged) or not ours or not str(error):
         return "traceback"
     # Not an error of the interpreter in a line of ours, such as an index that is none.
     own = frames[-1] is ours[-1] and (frames[-1].line or "").startswith("raise ")
