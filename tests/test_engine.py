@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ import torch
 import oneof
 from conftest import MEMBERS, every_method, fit_with
 from oneof.io import tensors as tensor_file
+from oneof.testing.contract import check_resume
 from oneof.train import Paused, checkpoint
 from oneof.train.runtime import seed_for
+from oneof.train.sgd import SGD
 
 
 def weights(model):
@@ -165,33 +168,11 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize("stop_after", [0, 1, 4])
-def test_an_interrupted_fit_goes_on_bit_for_bit(name, stop_after, digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN_SAVES", 0.0)
+def test_an_interrupted_fit_goes_on_bit_for_bit(name, digits):
     method, settings = FITS[name]
     X, S, _ = digits
-    X, S = X[:230], S[:230]
-    X = X.reshape(-1, 8, 8) if settings.get("network") == "lenet" else X
-    settings = {"epochs": 7, "validation_fraction": 0.2, "random_state": 3} | settings
-
-    def kill(epoch):
-        if epoch == stop_after + 1:  # in the middle of an epoch that is not saved yet
-            raise KilledError
-
-    whole = method(**settings).fit(X, S)
-    path = tmp_path / "fit.ckpt"
-    with pytest.raises(KilledError):
-        fit_with(method(checkpoint=path, **settings), X, S, on_epoch=kill)
-    resumed = []
-    model = fit_with(method(checkpoint=path, **settings), X, S, on_epoch=resumed.append)
-    assert resumed == list(range(stop_after + 1, 7))
-    assert_same(weights(whole), weights(model))
-    assert model.history_ == whole.history_
-    assert np.array_equal(model.label_distributions_, whole.label_distributions_)
-    assert torch.equal(model.scaler_.mean, whole.scaler_.mean)
-    # a finished checkpoint trains no more
-    again = fit_with(method(checkpoint=path, **settings), X, S, on_epoch=lambda _: pytest.fail("trained again"))
-    assert_same(weights(whole), weights(again))
+    X = X[:230].reshape(-1, 8, 8) if settings.get("network") == "lenet" else X[:230]
+    check_resume(partial(method, **settings), X, S[:230], stops=(0, 1, 4))
 
 
 def test_a_fit_without_seed_resumes_its_own(digits, tmp_path, monkeypatch):
@@ -406,14 +387,14 @@ def test_a_cosine_schedule_scales_every_group_by_epoch(digits):
     X, S, _ = digits
     rates = []
 
-    original = torch.optim.SGD.step
+    original = SGD.step
 
     def step(optimizer, *args, **kwargs):
         rates.append([group["lr"] for group in optimizer.param_groups])
         return original(optimizer, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim.SGD, "step", step)
+        patch.setattr(SGD, "step", step)
         settings = {"network": "linear", "epochs": 4, "batch_size": 400, "lr": 0.2, "lr_g": 0.1, "random_state": 0}
         oneof.IDGP(schedule="cosine", **settings).fit(X[:400], S[:400])
     expected = [0.5 + 0.5 * np.cos(np.pi * epoch / 4) for epoch in range(4)]

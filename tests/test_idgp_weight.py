@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import oneof
-from conftest import make_data
 from oneof.estimator import held_out_choice
 from oneof.methods import idgp
+from oneof.testing.small_problems import make_data
 from oneof.train import train
 from oneof.train.parallel import grouping
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import oneof
-from conftest import make_data
 from oneof.cli.demo import make_problem
 from oneof.data.corrupt import uniform
 from oneof.methods import membership
+from oneof.testing.small_problems import make_data
 from oneof.train.batch import Epoch, make_batch
 from test_golden import (
     K,

@@ -6,7 +6,8 @@ import torch
 from sklearn.base import clone
 
 import oneof
-from conftest import MEMBERS, make_data
+from conftest import MEMBERS
+from oneof.testing.small_problems import make_data
 from oneof.train.batch import Batch, Epoch, make_batch
 
 MIXES = {name: method for name, method in MEMBERS.items() if issubclass(method.func, oneof.PRODEN)}

@@ -12,39 +12,29 @@ import oneof
 from conftest import every_method
 from oneof.estimator import hyperparameters, number
 from oneof.io import files, tensors
+from oneof.testing import contract
 
 
 @every_method
-@pytest.mark.parametrize("names", [["cat", "cow", "dog"], [3, 5, 8], [False, True, 2]])
-def test_round_trip(method, names, blobs, tmp_path):
+@pytest.mark.parametrize("names", [("cat", "cow", "dog"), (3, 5, 8), (False, True, 2)], ids=str)
+def test_round_trip(method, names):
+    contract.check_save(method, names)
+
+
+@every_method
+def test_what_files_hold_beside_what_is_learned(method, blobs, tmp_path):
     X, S, _ = blobs
     frame = pd.DataFrame(X, columns=["w", "x", "y", "z"])
-    sets = [[names[j] for j in np.flatnonzero(row)] for row in S]
-    model = method(epochs=4, lr=0.07, random_state=0, validation_fraction=0.1, device="cpu").fit(frame, sets)
-    path = tmp_path / "model.safetensors"
-    model.save(path)
-    again = oneof.load_model(path, device="cpu")
-    assert type(again) is type(model)
+    model = method(epochs=4, lr=0.07, random_state=0, device="cpu").fit(frame, S)
+    model.save(tmp_path / "model")
+    again = oneof.load_model(tmp_path / "model", device="cpu")
     assert again.lr == 0.07
-    assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    assert np.array_equal(again.classes_, model.classes_)
-    assert again.classes_.dtype == model.classes_.dtype
-    assert np.array_equal(again.predict(frame), model.predict(frame))
-    assert np.array_equal(again.transduction_, model.transduction_)
-    assert np.array_equal(again.label_distributions_, model.label_distributions_)
-    assert again.history_ == model.history_
-    for have, want in zip(again.disambiguate(frame, sets), model.disambiguate(frame, sets), strict=True):
-        assert np.array_equal(have, want)
-    for name, tensor in model.learned().items():
-        assert torch.equal(tensor, again.learned()[name])
     if isinstance(model, oneof.IDGP):
         assert np.array_equal(again.distractor_proba(frame), model.distractor_proba(frame))
     if isinstance(model, oneof.Membership):
         assert np.array_equal(again.membership_proba(frame), model.membership_proba(frame))
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[["x", "w", "y", "z"]])
-    again.save(tmp_path / "second")
-    assert (tmp_path / "second").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("objective", ["ml", "uniform", "released"])

@@ -192,20 +192,50 @@ def test_models_find_the_truth_outside_the_sets(method, swapped):
     np.testing.assert_allclose(sure, probability, atol=1e-6)
 
 
-@taking
-def test_a_stack_ends_as_if_alone(method, blobs):
+def test_alims_lambda_puts_the_likeliest_label_outside_in_that_share_of_the_rows():
+    u, _, S = drawn(200)
+    weights = F.outside_weights(S, u.dtype, "alim")
+    assert weights.tolist() == torch.where(S, 1.0, -1.0).tolist()
+    for rate in (0.01, 0.1, 0.3):
+        scale = F.alim_scale(F.posterior(u, weights), weights, torch.tensor([[rate]]))
+        r = F.posterior(u, F.scale_outside(weights, scale))
+        best = r.argmax(-1, keepdim=True)
+        assert (~S.gather(-1, best)).double().mean().item() == pytest.approx(rate, abs=1 / 200 + 1e-9)
+    assert F.alim_scale(F.posterior(u, weights), weights, torch.tensor([[0.99]])).item() == 1
+    assert F.alim_scale(F.posterior(u, weights), weights, torch.zeros(1, 1)).item() == 0
+
+
+@pytest.mark.parametrize("name", ["proden", "rc"])
+def test_alim_finds_the_truth_outside_the_sets(name, swapped):
+    X, S, y = swapped
+    settings = SETTINGS | {"epochs": 30, "outside": 0.2, "outside_rule": "alim", "lr": 0.03}
+    found = TAKES[name](**settings).fit(X, S).disambiguate(X, S)
+    missing = ~S[np.arange(len(y)), y]
+    assert found.outside[missing].mean() > 0.5
+    assert found.outside[~missing].mean() < 0.1
+    assert (found.label == y).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [(method, rule) for method in TAKES.values() for rule in ("share", "alim")[: 1 + method.func.takes_alim]],
+)
+def test_a_stack_ends_as_if_alone(method, rule, blobs):
     X, S, _ = blobs
-    models = [method(**SETTINGS | {"random_state": i, "outside": 0.1}) for i in range(3)]
+    models = [method(**SETTINGS | {"random_state": i, "outside": 0.1, "outside_rule": rule}) for i in range(3)]
     for model in oneof.fit_together(models, [{"X": X, "y": S}] * 3):
         alone = clone(model).fit(X, S)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-6)
         np.testing.assert_allclose(model.label_distributions_, alone.label_distributions_, atol=1e-6)
 
 
-@pytest.mark.parametrize("rate", [0.2, "auto"])
-def test_a_killed_fit_goes_on_and_a_file_keeps_the_scale(rate, swapped, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "rate", "rule"),
+    [(oneof.Competition, 0.2, "share"), (oneof.Competition, "auto", "share"), (oneof.PRODEN, "auto", "alim")],
+)
+def test_a_killed_fit_goes_on_and_a_file_keeps_the_scale(method, rate, rule, swapped, tmp_path):
     X, S, _ = swapped
-    model = oneof.Competition(checkpoint=tmp_path / "c", outside=rate, **SETTINGS | {"lr": 0.03})
+    model = method(checkpoint=tmp_path / "c", outside=rate, outside_rule=rule, **SETTINGS | {"lr": 0.03})
     with pytest.raises(Paused):
         fit_with(model, X, S, pause=lambda: True)
     resumed, whole = model.fit(X, S), clone(model).set_params(checkpoint=None).fit(X, S)

@@ -1,4 +1,4 @@
-"""The tools of scikit-learn, each run for real, as README's table says that they work or do not.
+"""Tools of scikit-learn, each run for real: they work or do not as docs/scikit-learn.md says.
 
 Every tool is run twice: with plain labels and with a candidate matrix. A tool that the table says not to work must
 fail with an error, or do what the table warns of; what the table proposes instead is run as well.
@@ -46,7 +46,7 @@ import oneof
 from oneof import CC
 from oneof.metrics import covering_rate
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "scikit-learn.md").read_text()
 NAMES = np.array(["cat", "cow", "dog"])
 LRS = {"lr": [1e-7, 0.1]}
 TRUTH = np.arange(60) % 3
@@ -316,9 +316,9 @@ OTHERS = {
 }
 
 
-def readme_rows():
-    """The table of README: for each tool in backquotes the cells about plain labels and candidate matrices."""
-    table = README.partition("| of scikit-learn |")[2].partition("\n\n")[0]
+def rows_of_the_page():
+    """The table of the page: for each tool in backquotes the cells about plain labels and candidate matrices."""
+    table = PAGE.partition("| of scikit-learn |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
     return {tool: (plain, matrix) for tools, plain, matrix, _ in rows for tool in re.findall("`([^`]+)`", tools)}
 
@@ -336,9 +336,9 @@ def test_tool(tool, form):
             run(TARGETS[form])
 
 
-def test_readme_lists_these_tools_and_no_others():
+def test_the_page_lists_these_tools_and_no_others():
     expected = {tool: tuple("no" if error else "yes" for error in errors) for tool, (_, *errors) in TOOLS.items()}
-    assert readme_rows() == expected | OTHERS
+    assert rows_of_the_page() == expected | OTHERS
 
 
 # --- what goes wrong in silence, as the table warns --------------------------------------------------------

@@ -27,15 +27,14 @@ class HeldOut:
     covering_rate: Floats
     plain: bool  # whether every set has one label
 
-    @classmethod
-    def of(cls, probabilities: Floats, candidates: NDArray[Any]) -> "HeldOut":
-        """Judge probabilities (n, K) by candidate sets, or by their weights."""
-        return cls(
-            np.maximum(set_log_likelihood(probabilities, candidates), _LEAST),
-            approximated_accuracy(probabilities, candidates),
-            covering_rate(probabilities, candidates),
-            bool(((candidates > 0).sum(1) == 1).all()),
-        )
+
+def judge_rows(probabilities: Floats, candidates: NDArray[Any]) -> list[Floats]:
+    """Return the values of `HeldOut` of rows by their probabilities (n, K) and candidate sets, or weights."""
+    return [
+        np.maximum(set_log_likelihood(probabilities, candidates), _LEAST),
+        approximated_accuracy(probabilities, candidates),
+        covering_rate(probabilities, candidates),
+    ]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from oneof.comparison.contenders import choose_contenders
-from oneof.comparison.result import HeldOut, MethodComparison, judge
+from oneof.comparison.result import HeldOut, MethodComparison, judge, judge_rows
 from oneof.em import EMClassifier
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
@@ -21,7 +21,16 @@ from oneof.estimator.preparation import sample_weights
 from oneof.estimator.together import fit_together
 from oneof.io.progress import StageProgress
 from oneof.io.words import reason, shown, warn
-from oneof.labels import CandidateKFold, WeightedSets, check_learnable, check_same_rows, encode_weights
+from oneof.labels import (
+    CandidateKFold,
+    SparseSets,
+    WeightedSets,
+    check_learnable,
+    check_same_rows,
+    dense_form,
+    encode_sets,
+)
+from oneof.labels.sparse_sets import AnySets, row_blocks, set_sizes
 from oneof.methods import CC, Classifier
 from oneof.train.divergence import TrainingDiverged
 from oneof.train.rows import SparseRows
@@ -88,30 +97,30 @@ def compare(
     """
     _check_verbose(verbose)
     x = check_rows(_ANY_METHOD(), X, fitting=True)
-    candidates, classes = encode_weights(y, separator=separator)
+    candidates, classes = encode_sets(y, separator=separator)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
     weight = sample_weights(sample_weight, x, torch.float64)
     weighted = candidates.dtype != bool
     contenders, left_out = choose_contenders(methods, settings, x.ndim == 2, weighted)
     seed = seed_of(random_state)
-    folds = _folds(cv, candidates > 0, seed)
+    folds = _folds(cv, candidates.matrix > 0 if isinstance(candidates, SparseSets) else candidates > 0, seed)
     for model in contenders.values():
         if model.random_state is None:
             model.random_state = seed
         check(model)
     rows = _as_given(X, x)
-    sets = WeightedSets(candidates, classes) if weighted else pd.DataFrame(candidates, columns=classes)
+    named = _named(candidates, classes)
     found: dict[str, HeldOut] = {}
     with StageProgress("comparison", list(contenders), verbose > 0) as progress:
         for name, model in contenders.items():
             try:
-                predicted = _held_out_probabilities(model, folds, rows, sets, weight, progress.advance)
+                judged = _held_out(model, folds, rows, named, candidates, weight, progress.advance)
             except TrainingDiverged as error:
                 left_out[name] = "diverged in training"
                 warn(f"{name} is left out of the comparison: {reason(error, 300)}")
             else:
-                found[name] = HeldOut.of(predicted, candidates)
+                found[name] = judged
             progress.finish(name)
     if not found:
         raise TrainingDiverged(
@@ -137,7 +146,7 @@ def _check_verbose(verbose: Any) -> None:
         raise ValueError(f"verbose is {shown(verbose)}, but must be a whole number >= 0; pass 0 or 1")
 
 
-def _folds(cv: Any, candidates: NDArray[np.bool_], seed: int) -> Folds:
+def _folds(cv: Any, candidates: Any, seed: int) -> Folds:
     """Return training and held-out rows of each fold; every row is held out once."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         cv = CandidateKFold(int(cv), shuffle=True, random_state=seed)
@@ -145,7 +154,7 @@ def _folds(cv: Any, candidates: NDArray[np.bool_], seed: int) -> Folds:
         raise TypeError(f"cv is {shown(cv)}, but must be a number of folds or a splitter; pass 5")
     folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(candidates, candidates)]
     held_out = np.sort(np.concatenate([test for _, test in folds]))
-    if not np.array_equal(held_out, np.arange(len(candidates))):
+    if not np.array_equal(held_out, np.arange(candidates.shape[0])):
         raise ValueError(
             f"cv is {shown(cv)}, which does not hold out every row exactly once; pass a number of folds, or a "
             "splitter such as oneof.CandidateKFold(5)"
@@ -153,13 +162,27 @@ def _folds(cv: Any, candidates: NDArray[np.bool_], seed: int) -> Folds:
     return folds
 
 
-def _held_out_probabilities(
-    model: Classifier, folds: Folds, rows: Any, sets: Any, weight: NDArray[Any], advance: Callable[[float], None]
-) -> NDArray[np.float64]:
-    """Return the class probabilities (n, K) of all rows, each by a fit that has not seen it."""
+def _named(candidates: AnySets, classes: NDArray[Any]) -> Any:
+    """Return candidate sets, or their weights, as models take them."""
+    matrix = candidates.matrix if isinstance(candidates, SparseSets) else candidates
+    if candidates.dtype != bool:
+        return WeightedSets(matrix, classes)
+    return matrix if isinstance(candidates, SparseSets) else pd.DataFrame(matrix, columns=classes)
+
+
+def _held_out(
+    model: Classifier,
+    folds: Folds,
+    rows: Any,
+    named: Any,
+    candidates: AnySets,
+    weight: NDArray[Any],
+    advance: Callable[[float], None],
+) -> HeldOut:
+    """Judge the probabilities of all rows, each by a fit that has not seen it."""
     models = [clone(model) for _ in folds]
     arguments = [
-        {"X": _take(rows, train), "y": _take(sets, train), "sample_weight": weight[train]} for train, _ in folds
+        {"X": _take(rows, train), "y": _take(named, train), "sample_weight": weight[train]} for train, _ in folds
     ]
     if isinstance(model, EMClassifier):
         for each, given in zip(models, arguments, strict=True):
@@ -169,10 +192,14 @@ def _held_out_probabilities(
         step = 1 / (len(folds) * model.epochs)
         told = {"callbacks": [lambda report: advance(step)]}
         fit_together(models, [given | told for given in arguments])
-    probabilities = np.empty(sets.shape)
+    values = np.empty((3, len(candidates)))
     for each, (_, test) in zip(models, folds, strict=True):
-        probabilities[test] = each.predict_proba(_take(rows, test))
-    return probabilities
+        for block in row_blocks(candidates[test]):
+            part = test[block]
+            probabilities = np.asarray(each.predict_proba(_take(rows, part)), dtype=np.float64)
+            values[:, part] = judge_rows(probabilities, dense_form(candidates[part]))
+    plain = bool((set_sizes(candidates) == 1).all())
+    return HeldOut(values[0], values[1], values[2], plain)
 
 
 def _as_given(X: Any, x: Any) -> Any:

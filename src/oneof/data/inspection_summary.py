@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -182,6 +183,26 @@ def lines(inspection: Inspection) -> list[str]:
         *([f"and {more} more"] if more else []),
         *_about_annotators(inspection),
     ]
+
+
+def as_facts(inspection: Inspection) -> dict[str, Any]:
+    """Return what was found as plain numbers, by the names of classes."""
+    names = inspection.names
+    voted = inspection.votes is not None
+    return {
+        "rows": inspection.rows,
+        "mean_size": inspection.mean_size,
+        "one_label": inspection.one_label,
+        "full": inspection.full,
+        "sizes": {size: int(count) for size, count in enumerate(inspection.sizes) if count},
+        "frequency": dict(zip(names, inspection.frequency.tolist(), strict=True)),
+        "always": [{"label": names[j], "with": names[k]} for j, k in inspection.by_set.always],
+        "ambiguity": inspection.by_set.ambiguity,
+        "ambiguity_by_truth": inspection.by_truth.ambiguity if inspection.by_truth else None,
+        "truth_outside": inspection.outside,
+        "annotators": dict(annotator_bars(inspection.votes)) if voted and inspection.votes else {},
+        "findings": findings(inspection),
+    }
 
 
 def _about_annotators(inspection: Inspection) -> list[str]:

@@ -16,6 +16,7 @@ from oneof.em.rounds import learn
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import Role, check, count, hyperparameters, number, setting
+from oneof.estimator.in_blocks import Top, TopClasses, check_top
 from oneof.estimator.preparation import sample_weights
 from oneof.io.arguments import target_path
 from oneof.labels import (
@@ -158,6 +159,15 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         x = check_rows(self, X, fitting=False)
         return FittedCopies(self.estimator_, self.columns_).probabilities(x, len(self.classes_))
+
+    def predict_top(self, X: Any, k: int = 5) -> TopClasses:
+        """Return the k most likely classes of every row and their probabilities, each (n, k), the best first."""
+        check_is_fitted(self)
+        check_top(k, len(self.classes_))
+        probabilities = self.predict_proba(X)
+        top = Top(len(probabilities), int(k))
+        top(slice(None), probabilities, probabilities)
+        return top.named(self.classes_)
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the class probabilities; that of 0 is minus infinity."""

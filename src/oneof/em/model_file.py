@@ -19,8 +19,8 @@ from torch import Tensor
 from oneof.em.estimators import ESTIMATORS, Array, last_step
 from oneof.em.forms import pack, unpack
 from oneof.estimator.fields import Role, check, names_with
-from oneof.estimator.model_file import take_distributions
 from oneof.estimator.model_header import CommonFacts, MisfitError, common_facts, set_common
+from oneof.estimator.saved_distributions import take_distributions
 from oneof.io import tensors as tensor_file
 from oneof.io.schema import misfits
 from oneof.io.words import reason, shown

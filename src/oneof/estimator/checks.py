@@ -9,6 +9,8 @@ import torch
 from oneof.estimator.method_base import MethodBase
 from oneof.io.words import shown
 from oneof.labels import rows_text
+from oneof.labels.sparse_sets import AnySets
+from oneof.nn.pretrained import is_pretrained
 from oneof.train.rows import Array
 
 _ROOM = 1e-8  # weights are multiplied by losses, and these products are summed
@@ -43,7 +45,7 @@ def check_weights(weight: Array, dtype: torch.dtype) -> None:
         )
 
 
-def check_takes(method: MethodBase, candidates: Array) -> None:
+def check_takes(method: MethodBase, candidates: AnySets) -> None:
     """Refuse weights of candidates where a method has no probabilities for them to multiply."""
     if candidates.dtype != bool and not method.takes_weights:
         raise ValueError(
@@ -53,11 +55,22 @@ def check_takes(method: MethodBase, candidates: Array) -> None:
 
 
 def check_outside(method: MethodBase) -> None:
-    """Refuse a rate of rows without their true label where a method cannot weigh other labels."""
+    """Refuse a rate where a method cannot weigh labels off the sets, and a rule where nothing is to be weighed."""
+    name, rule = type(method).__name__, method.outside_rule
     if method.outside != 0 and not method.takes_outside:
         raise ValueError(
-            f"outside is {method.outside!r}, but {type(method).__name__} has no probabilities of labels outside "
-            "the sets; leave it at 0, or use a method that has, such as Competition or PRODEN"
+            f"outside is {method.outside!r}, but {name} has no probabilities of labels outside the sets; leave it "
+            "at 0, or use a method that has, such as Competition or PRODEN"
+        )
+    if rule != "share" and not (method.takes_outside and method.takes_alim):
+        raise ValueError(
+            f"outside_rule is {rule!r}, but {name} has no target of labels outside the sets, which ALIM would "
+            "weigh; leave it out, or use PRODEN or RC"
+        )
+    if rule != "share" and method.outside == 0:
+        raise ValueError(
+            f"outside_rule is {rule!r}, but outside is 0: labels outside the sets have no weight; set outside to "
+            "the share of rows without their true label, or to 'auto'"
         )
 
 
@@ -80,13 +93,29 @@ def check_callbacks(callbacks: Any) -> None:
         )
 
 
-def check_results(method: MethodBase, results: Array) -> None:
-    """Refuse results that are not numbers: the largest of NaN would be the first class."""
-    bad = np.isnan(results).reshape(len(results), -1).any(1)
-    if bad.any():
+def check_results(method: MethodBase, bad: Array) -> None:
+    """Refuse rows, by their numbers, whose results are not numbers: NaN would be the first class."""
+    if bad.size:
         raise ValueError(
-            f"{type(method).__name__} gives NaN in {rows_text(np.flatnonzero(bad))}: their values or its weights "
+            f"{type(method).__name__} gives NaN in {rows_text(bad)}: their values or its weights "
             "are too large; compare X with the rows that it was fitted on, or fit again with a lower lr"
+        )
+
+
+def check_pretrained(network: Any, x: Array) -> None:
+    """Refuse rows that are no pictures where the network has been trained on such."""
+    if not is_pretrained(network):
+        return
+    if x.ndim != 4 or x.shape[1] not in (1, 3):
+        raise ValueError(
+            f"network is {shown(network)}, which takes images in gray or colour, but X has rows of shape "
+            f"{tuple(x.shape[1:])}; pass X as (n, height, width) or (n, height, width, 3), or choose "
+            "network='mlp'; of texts make features with oneof.embed"
+        )
+    if x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
+        raise ValueError(
+            f"X holds pixels from {x.min():g} to {x.max():g}, but {shown(network)} needs bytes (uint8) or floats "
+            "from 0 to 1; convert the images"
         )
 
 

@@ -15,17 +15,28 @@ from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
 from oneof.estimator.held_out_choice import choose_number
+from oneof.estimator.in_blocks import (
+    AllAndBest,
+    AllRows,
+    Best,
+    Choices,
+    OnSets,
+    Scores,
+    Top,
+    TopClasses,
+    apply_in_blocks,
+    check_top,
+)
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_file import save_model
+from oneof.estimator.onnx_file import write_onnx
 from oneof.estimator.outside import estimated_rate
 from oneof.estimator.preparation import candidate_sets, prepare_trial, sample_weights
 from oneof.estimator.recovery import fail, recover
 from oneof.io.arguments import target_path
-from oneof.labels import Disambiguation, decide, warn_of_unlearned
-from oneof.metrics import approximated_accuracy
-from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
-from oneof.train.rows import Array, rows_at_once
-from oneof.train.runtime import float_type, resolve_device, threads
+from oneof.labels import Disambiguation, SparseSets, dense_form, warn_of_unlearned
+from oneof.labels.sparse_sets import AnySets
+from oneof.train.rows import Array
 from oneof.train.trainer import train
 from oneof.train.trial import EpochCallback, MetricCallback, Trial
 
@@ -48,12 +59,15 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         Means and standard deviations by which rows are standardised.
     training_rows_ : int
         Number of rows without those held out for validation.
+    training_candidates_ : int or None
+        Number of candidates of these rows, where candidate sets were kept sparse.
     network_ : torch.nn.Module
         The network that predicts.
     history_ : dict of lists
         Loss, and validation score if there are validation rows, of every epoch.
     label_distributions_ : array of shape (n, K)
-        Distribution of the correct label over the candidates, for every row given to `fit`.
+        Distribution of the correct label over the candidates, for every row given to `fit`. Of very many classes a
+        scipy.sparse.csr_array.
     transduction_ : array of shape (n,)
         The most likely candidate of every row given to `fit`.
     outside_rate_, outside_scale_ : tensors of shape (1, 1)
@@ -110,13 +124,29 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of every row."""
-        best = self.predict_proba(X).argmax(1)
-        names: NDArray[Any] = self.classes_[best]
+        x = self._fitted_rows(X)
+        best = Best(len(x))
+        self._in_blocks(self._probabilities, x, None, best)
+        names: NDArray[Any] = self.classes_[best.numbers]
         return names
 
+    def predict_top(self, X: Any, k: int = 5) -> TopClasses:
+        """Return the k most likely classes of every row and their probabilities, each (n, k), the best first.
+
+        Takes memory for n times k numbers, where `predict_proba` of very many classes may not fit.
+        """
+        x = self._fitted_rows(X)
+        check_top(k, len(self.classes_))
+        top = Top(len(x), int(k))
+        self._in_blocks(self._probabilities, x, None, top)
+        return top.named(self.classes_)
+
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the class probabilities (n, K) of every row, in the order of ``classes_``."""
-        return self.evaluate(lambda x: self.class_scores(x).softmax(-1), X)
+        """Return the class probabilities (n, K) of every row, in the order of ``classes_``.
+
+        What does not fit into memory is refused; `predict` and `predict_top` need no such table.
+        """
+        return self.evaluate(self._probabilities, X)
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the class probabilities, finite where the probabilities underflow."""
@@ -127,14 +157,17 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
 
         The separator splits strings, as for `fit`.
         """
-        probabilities = self.predict_proba(X)
-        candidates = candidate_sets(self, y, len(probabilities), separator)
+        x = self._fitted_rows(X)
+        candidates = candidate_sets(self, y, len(x), separator)
         if hasattr(self, "label_distributions_"):  # not while a training scores its own model
-            warn_of_unlearned(candidates > 0, self.label_distributions_, self.classes_)
-        values = approximated_accuracy(probabilities, candidates)
+            warn_of_unlearned(candidates, self.label_distributions_, self.classes_)
+        scores = Scores(len(x))
+        self._in_blocks(lambda rows, sets: self._probabilities(rows), x, candidates, scores)
         if sample_weight is None:
-            return float(np.average(values))
-        return float(np.average(values, weights=sample_weights(sample_weight, probabilities, torch.float64)))
+            return float(np.average(scores.values))
+        return float(
+            np.average(scores.values, weights=sample_weights(sample_weight, scores.values, torch.float64))
+        )
 
     def disambiguate(self, X: Any, y: Any, separator: str | None = None) -> Disambiguation:
         """Say for every row which of its candidates is the most likely, how likely, and by what margin.
@@ -146,14 +179,24 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
         x = self._fitted_rows(X)
         sets = candidate_sets(self, y, len(x), separator)
-        distributions = self._apply(self.row_posterior, x, sets)
-        check_results(self, distributions)
-        return decide(distributions, self.classes_, sets)
+        choices = Choices(self.classes_)
+        self._in_blocks(self.row_posterior, x, sets, choices)
+        return choices.joined()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
         check_is_fitted(self)
         save_model(self, target_path(path))
+
+    def to_onnx(self, path: str | PathLike[str]) -> None:
+        """Write the classifier with its scaler as an ONNX file: rows in, probabilities of the labels out.
+
+        Its input ``X`` is a table (n, features) of float64, or images (n, height, width, channels) of float32 with
+        values as `fit` saw them; its output ``probabilities`` is (n, K). The names of the classes stand in the
+        metadata under ``oneof.classes``, as JSON. It needs ``pip install oneof[onnx]``.
+        """
+        check_is_fitted(self)
+        write_onnx(self, target_path(path))
 
     # --- one way to train: prepare, train, finish ---------------------------------------------------------
 
@@ -196,7 +239,9 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         trial = prepare_trial(self, X, y, sample_weight, X_val, y_val, X_watched, hooks, separator, classes)
         if trial.checkpoint is None or not trial.checkpoint.begun:  # else the checkpoint holds what was decided
             if self.outside == "auto":
-                self.outside_rate_.fill_(estimated_rate(self, *trial.rows, sample_weight))
+                self.outside_rate_.fill_(
+                    estimated_rate(self, trial.rows[0], dense_form(trial.rows[1]), sample_weight)
+                )
             if (choice := self.open_number()) is not None:
                 getattr(self, choice[0]).fill_(choose_number(self, trial, *choice))
         return trial
@@ -211,12 +256,13 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
             trial.restore_best()
         else:
             recover(self, trial, trial.diverged)
-        with threads(self.thread_count()):
-            self.label_distributions_ = self._apply(self.row_posterior, *trial.rows)
-        if np.isnan(self.label_distributions_).any():
+        x, sets = trial.rows
+        kept: OnSets | AllAndBest = OnSets(sets) if isinstance(sets, SparseSets) else AllAndBest(len(x))
+        if apply_in_blocks(self, self.row_posterior, x, sets, kept).size:
             fail(self, trial.diverged or trial.divergence())
+        self.label_distributions_ = kept.matrix()
         self.history_ = trial.state.history
-        self.transduction_ = decide(self.label_distributions_, self.classes_).label
+        self.transduction_ = self.classes_[kept.best.numbers]
         return self
 
     # --- evaluation ---------------------------------------------------------------------------------------
@@ -230,32 +276,23 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         refused.
         """
         x = self._fitted_rows(X)
-        results = self._apply(function, x, *([] if y is None else [candidate_sets(self, y, len(x), separator)]))
-        check_results(self, results)
-        return results
+        whole = AllRows(len(x))
+        self._in_blocks(function, x, None if y is None else candidate_sets(self, y, len(x), separator), whole)
+        return whole.results
 
     def _fitted_rows(self, X: Any) -> Array:
         check_is_fitted(self)
         return check_rows(self, X, fitting=False)
 
-    def _apply(self, function: Callable[..., Tensor], x: Array, *others: Array) -> NDArray[Any]:
-        """Apply a function to checked rows, and to other arrays with as many rows, block by block."""
-        device, dtype, size = (
-            resolve_device(self.device),
-            float_type(self.precision),
-            rows_at_once(x, ROWS_AT_ONCE),
-        )
-        for module in self.modules():
-            module.to(device)
+    def _probabilities(self, x: Tensor) -> Tensor:
+        return self.class_scores(x).softmax(-1)
 
-        def block(begin: int) -> list[Tensor]:
-            rows = slice(begin, begin + size)
-            stored = self.scaler_.store(x[rows], dtype).to(device)
-            return [
-                self.scaler_.load(stored, dtype),
-                *(torch.as_tensor(other[rows], device=device) for other in others),
-            ]
-
-        with threads(self.thread_count()):
-            blocks = map(block, range(0, len(x), size))
-            return evaluate(self, lambda *block: function(*block).cpu(), blocks).numpy()
+    def _in_blocks(
+        self,
+        function: Callable[..., Tensor],
+        x: Array,
+        sets: AnySets | None,
+        take: Callable[[slice, Array, Array], None],
+    ) -> None:
+        """Hand what a function gives for checked rows to ``take``, block by block; refuse results of NaN."""
+        check_results(self, apply_in_blocks(self, function, x, sets, take))

@@ -42,10 +42,12 @@ class CommonSettings:
 
     network: str | nn.Module | Factory = setting(
         "auto",
-        f"one of {['auto', *NETWORKS]}, a torch.nn.Module or a callable",
-        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. Of a module of your "
-        "own a copy is trained. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes networks of any "
-        "number of outputs, which some methods need.",
+        f"one of {['auto', *NETWORKS]}, a pretrained one such as timm:resnet18, a torch.nn.Module or a callable",
+        doc="Architecture; auto is lenet for images and mlp, one hidden layer, for tables. timm:NAME, "
+        "torchvision:NAME and hf:NAME are pretrained networks for images, which are fine-tuned; with +frozen "
+        "behind the name only a linear layer on their features is trained. Of a module of your own a copy is "
+        "trained. A callable ``(input_shape, outputs) -> torch.nn.Module`` makes networks of any number of "
+        "outputs, which some methods need.",
     )
     epochs: int = count(100, doc="Passes over the training rows.")
     batch_size: int | None = count(
@@ -57,15 +59,16 @@ class CommonSettings:
         None,
         "> 0",
         doc="Learning rate of stochastic gradient descent. None is 0.1 (VALEN: 0.03), but for the linear and mlp "
-        "networks on more than 100 features so much less, 10 / features: steps grow with the number of inputs.",
+        "networks on more than 100 features so much less, 10 / features: steps grow with the number of inputs. "
+        "Pretrained networks have a tenth; with +frozen their features count as those of a linear network.",
         roles=Role.VECTOR_IN_STACK,
     )
     momentum: float = number(0.9, "in [0, 1)", doc="Momentum of stochastic gradient descent.")
     weight_decay: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay of stochastic gradient descent. None is 0.005 for the linear and mlp networks (LWS: "
-        "0.001), else 0.001.",
+        doc="Weight decay of stochastic gradient descent. None is 0.005 for the linear and mlp networks, and "
+        "with +frozen (LWS: 0.001), else 0.001.",
         roles=Role.VECTOR_IN_STACK,
     )
     schedule: str = choice(
@@ -87,6 +90,13 @@ class CommonSettings:
         accepts_outside,
         doc="Share of rows whose true label is missing from their set; auto estimates it by further fits. 0 "
         "trusts every set.",
+        roles=Role.LATER,
+    )
+    outside_rule: str = choice(
+        "share",
+        "alim",
+        doc="How much labels off the sets weigh, where outside is not 0: so much that they have that share of all "
+        "probability, or, by ALIM's rule, that one of them is the likeliest in that share of the rows.",
         roles=Role.LATER,
     )
     views: str | None = setting(

@@ -108,7 +108,7 @@ def _excess(value: Any) -> str:
     return "finite: " if isinstance(value, Real) and not math.isfinite(value) else ""
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(setting, number, count, choice, flag))
+@dataclass_transform(kw_only_default=True)  # without specifiers every value is a default to type checkers
 def hyperparameters(cls: type[_T]) -> type[_T]:
     """Give a class the explicit, keyword-only ``__init__`` that scikit-learn needs, and document its fields.
 

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.train.batch import Data
-from oneof.train.evaluation import ROWS_AT_ONCE, evaluate
+from oneof.train.evaluation import map_blocks, most_rows
 from oneof.train.parallel.grouping import train_together
 from oneof.train.rows import HostRows
 from oneof.train.runtime import seed_for, seeded, threads
+from oneof.train.sets import DeviceSets
 from oneof.train.trial import Trial
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def _part(data: Data, rows: Tensor) -> Data:
         x: Any = replace(data.x, rows=data.x.rows[rows.numpy()])
     else:
         x = data.x.index_select(0, on_device)
-    return Data(x, data.candidates[on_device], data.weight[on_device], data.scaler)
+    sets = data.sets
+    own = sets.select(on_device) if isinstance(sets, DeviceSets) else sets[on_device]
+    return Data(x, own, data.weight[on_device], data.scaler)
 
 
 def _rival(model: "PartialLabelClassifier", trial: Trial, data: Data, name: str, value: float) -> Trial:
@@ -62,7 +65,7 @@ def _rival(model: "PartialLabelClassifier", trial: Trial, data: Data, name: str,
     rival = clone(model).set_params(checkpoint=None, verbose=0)
     rival.classes_, rival.scaler_ = model.classes_, model.scaler_
     rival.input_shape_, rival.n_features_in_ = model.input_shape_, model.n_features_in_
-    rival.training_rows_ = len(data)
+    rival.set_training_rows(data)
     with seeded(seed_for(trial.setup.seed, "weights"), data.weight.device):
         rival.start(data)
     getattr(rival, name).fill_(value)
@@ -75,7 +78,14 @@ def _cost(trial: Trial, judges: Data) -> float:
     if trial.diverged is not None:
         return float("inf")
     trial.restore_best()
-    scores = evaluate(trial.method, trial.method.class_scores, ((rows,) for rows in judges.blocks(ROWS_AT_ONCE)))
-    sets = judges.candidates
-    costs = F.candidate_nll(scores, sets if sets.dtype == torch.bool else sets.clamp(min=0))  # see outside_weights
+    size = most_rows(judges.n_classes)
+    everything = torch.arange(len(judges), device=judges.weight.device)
+
+    def costs_of(rows: Tensor, index: Tensor) -> Tensor:
+        sets = judges.sets_of(index)
+        sets = sets if sets.dtype == torch.bool else sets.clamp(min=0)  # see outside_weights
+        return F.candidate_nll(trial.method.class_scores(rows), sets)
+
+    blocks = zip(judges.blocks(size), torch.split(everything, size), strict=True)
+    costs = torch.cat(map_blocks(trial.method, costs_of, blocks))
     return float((costs * judges.weight).sum())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,10 @@ from oneof.estimator.own_network import check_own_network
 from oneof.estimator.state import Learned
 from oneof.nn import networks
 from oneof.nn.own import describe_module
+from oneof.nn.pretrained import is_frozen, is_pretrained
 from oneof.train.batch import Batch, Data
 from oneof.train.runtime import eager, evaluating
+from oneof.train.sets import DeviceSets
 
 _PLAIN_SHARE = 10  # one epoch in so many comes before labels outside the sets count
 _ROWS_WEIGHED = 2048
@@ -26,6 +28,7 @@ _SHALLOW = ("auto", "linear", "mlp")  # auto on tables alone
 _BATCH, _FEWEST, _STEPS = 100, 32, 20  # rows in a step, at least, and steps of an epoch until these are 100 rows
 _INPUTS = 100  # from which on the learning rate falls
 _DECAY = 1e-3
+_TUNING = 0.1  # of the usual learning rate, where a network is pretrained: its weights are to change little
 
 
 @hyperparameters
@@ -36,6 +39,12 @@ class MethodBase(CommonSettings, Learned):
     needs_views: ClassVar[bool] = False  # whether the method compares several views of each example
     takes_weights: ClassVar[bool] = False  # whether it multiplies probabilities of labels by weights of candidates
     takes_outside: ClassVar[bool] = False  # whether it does so with labels that are no candidates
+    takes_alim: ClassVar[bool] = (
+        False  # whether these may be weighed by ALIM's rule: it has a target for every row
+    )
+    # Whether every label table is 0 off the candidate sets, or never read there: those made by `data.uniform` and
+    # `data.indicator` then hold one value a candidate where classes are very many. Each class says so for itself.
+    zero_off_sets: ClassVar[bool] = False
     largest_lr: ClassVar[float] = 0.1  # of lr = None
     decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
 
@@ -79,8 +88,12 @@ class MethodBase(CommonSettings, Learned):
         """The learning rate that the fit has: ``lr``, or where that is None what its documentation says."""
         if self.lr is not None:
             return self.lr
+        if not self._is_shallow():
+            return self.largest_lr * (_TUNING if is_pretrained(self.network) else 1.0)
         inputs = prod(self.input_shape_ or (self.n_features_in_,))  # the curvature of a first layer grows with it
-        return self.largest_lr * (min(1.0, _INPUTS / inputs) if self._is_shallow() else 1.0)
+        if is_frozen(self.network):
+            inputs = cast(nn.Linear, self.network_.head).in_features
+        return self.largest_lr * min(1.0, _INPUTS / inputs)
 
     @property
     def weight_decay_(self) -> float:
@@ -102,9 +115,21 @@ class MethodBase(CommonSettings, Learned):
         return min(size, rows)
 
     def _is_shallow(self) -> bool:
+        if is_frozen(self.network):  # a linear layer on standardised features
+            return True
         return self.network in _SHALLOW and (self.network != "auto" or self.input_shape_ is None)
 
     # --- what training asks --------------------------------------------------------------------------------
+
+    def keeps_sets_sparse(self) -> bool:
+        """Tell whether sparse sets may stay so; a class made of another one need not be as that one is."""
+        return bool(vars(type(self)).get("zero_off_sets", False)) and self.outside == 0
+
+    def set_training_rows(self, data: Data) -> None:
+        """Note the sizes by which label tables are known: of rows, and of candidates where these are sparse."""
+        self.training_rows_ = len(data)
+        sets = data.sets
+        self.training_candidates_ = len(sets.columns) if isinstance(sets, DeviceSets) else None
 
     def weigh_outside(self, epoch: int, data: Data) -> None:
         """From a tenth of the epochs on, weigh labels outside the sets so that they are true as often as said."""
@@ -113,7 +138,8 @@ class MethodBase(CommonSettings, Learned):
         x, candidates = data.sample(_ROWS_WEIGHED)
         with evaluating(self.modules()), eager(self.compile):
             r = self.label_posterior(x, candidates)
-        self.outside_scale_.copy_(F.outside_scale(r, candidates, self.outside_rate_))
+        scale = F.alim_scale if self.outside_rule == "alim" else F.outside_scale
+        self.outside_scale_.copy_(scale(r, candidates, self.outside_rate_))
 
     def seen(self, batch: Batch) -> Batch:
         """Return a batch whose labels outside the sets have their present weights."""
@@ -124,7 +150,7 @@ class MethodBase(CommonSettings, Learned):
     def row_posterior(self, x: Tensor, candidates: Tensor) -> Tensor:
         """`label_posterior` with the labels outside the sets, where ``outside`` says that they may be true."""
         if self.outside != 0:
-            candidates = F.outside_weights(candidates, x.dtype)
+            candidates = F.outside_weights(candidates, x.dtype, self.outside_rule)
             candidates = F.scale_outside(candidates, self.outside_scale_.to(x))
         return self.label_posterior(x, candidates)
 
@@ -136,7 +162,8 @@ class MethodBase(CommonSettings, Learned):
         """
         redraw = hasattr(self, "network_")
         bf16 = self.precision == "bf16"
-        network = networks.build(self.network, data.shape, outputs, bf16, self.compile, redraw)
+        known = getattr(self, "architecture_", None)  # while a model file is read
+        network = networks.build(self.network, data.shape, outputs, bf16, self.compile, redraw, known)
         network = network.to(data.weight.device, data.dtype)
         # Channels beside each other in memory make convolutions on a GPU several times faster.
         if data.weight.device.type == "cuda" and len(data.shape) == 3:

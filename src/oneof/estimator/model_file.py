@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.model_header import MisfitError, check_rows_agree, described_model, facts_of
+from oneof.estimator.saved_distributions import distribution_tensors, take_distributions
 from oneof.io import tensors as tensor_file
 from oneof.nn.networks import Factory
 from oneof.train.batch import Data
 from oneof.train.rows import Scaler
 from oneof.train.runtime import float_type
+from oneof.train.sets import DeviceSets
 
 _M = TypeVar("_M", bound=MethodBase)
-_ROUNDING = 1e-3  # by which the sum of a label distribution may differ from 1
 
 
 def save_model(model: MethodBase, path: str | PathLike[str]) -> None:
@@ -28,7 +29,7 @@ def model_parts(model: MethodBase) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and the facts that a file holds of a fitted model."""
     tensors = {f"learned.{name}": tensor for name, tensor in model.learned().items()}
     tensors |= {"scaler.mean": model.scaler_.mean, "scaler.std": model.scaler_.std}
-    tensors["label_distributions"] = torch.as_tensor(model.label_distributions_)
+    tensors |= distribution_tensors(model.label_distributions_)
     return tensors, cast(dict[str, Any], facts_of(model))
 
 
@@ -47,6 +48,7 @@ def read_model(
     model.device = device
     _take_rows(model, tensors)
     _take_learned(model, tensors)
+    vars(model).pop("architecture_", None)
     return model
 
 
@@ -59,21 +61,7 @@ def _take_rows(model: MethodBase, tensors: dict[str, Tensor]) -> None:
     model.scaler_ = Scaler(mean, std)
 
     take_distributions(model, tensors)
-    check_rows_agree(model, len(model.label_distributions_))
-
-
-def take_distributions(model: Any, tensors: dict[str, Tensor]) -> None:
-    """Give a model the label distributions of the rows that it was fitted on."""
-    distributions = tensors.pop("label_distributions", torch.empty(0))
-    if distributions.dim() != 2 or distributions.shape[1] != len(model.classes_):
-        raise MisfitError(
-            f"label_distributions has shape {tuple(distributions.shape)}, but there are {len(model.classes_)} "
-            "classes"
-        )
-    if not (distributions >= 0).all() or not ((distributions.sum(1) - 1).abs() <= _ROUNDING).all():
-        raise MisfitError("label_distributions holds rows that are no distributions")
-    model.label_distributions_ = distributions.numpy()
-    model.transduction_ = model.classes_[model.label_distributions_.argmax(1)]
+    check_rows_agree(model, model.label_distributions_.shape[0])
 
 
 def _scaler_part(tensors: dict[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
@@ -125,10 +113,13 @@ def _check_learned(model: MethodBase, tensors: dict[str, Tensor], places: dict[s
 def _placeholder(model: MethodBase, device: str) -> Data:
     """Rows of the right shape that take no memory, to make networks and tables that are then filled."""
     rows, shape = model.training_rows_, model.input_shape_ or (model.n_features_in_,)
-    dtype = float_type(model.precision)
+    dtype, classes = float_type(model.precision), len(model.classes_)
+    candidates = model.training_candidates_
     return Data(
         torch.zeros((), dtype=dtype, device=device).expand(rows, *shape),
-        torch.ones((), dtype=torch.bool, device=device).expand(rows, len(model.classes_)),
+        torch.ones((), dtype=torch.bool, device=device).expand(rows, classes)
+        if candidates is None
+        else DeviceSets.placeholder(rows, candidates, classes, device),
         torch.zeros((), dtype=dtype, device=device).expand(rows),
         model.scaler_,
     )

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from oneof.estimator.preparation import held_out_rows
 from oneof.io.schema import misfits
 from oneof.io.words import shown
 from oneof.nn.networks import Factory
+from oneof.nn.pretrained import Architecture, PretrainedBody, check_architecture, is_pretrained
 
 _M = TypeVar("_M", bound=MethodBase)
 _OWN_NETWORK = {"own": True}  # stands for a module or a factory, which a file cannot hold
@@ -42,11 +43,18 @@ class ModelFacts(CommonFacts):
     """What the header of a model with networks holds."""
 
     training_rows: int
+    training_candidates: NotRequired[int]  # where sets were sparse
+    architecture: NotRequired[Architecture]  # of a pretrained network
 
 
 def facts_of(model: MethodBase) -> ModelFacts:
     """Return the header of a fitted model with networks."""
-    return {**common_facts(model, _saved_settings(model)), "training_rows": model.training_rows_}
+    facts = {**common_facts(model, _saved_settings(model)), "training_rows": model.training_rows_}
+    if model.training_candidates_ is not None:
+        facts["training_candidates"] = model.training_candidates_
+    if is_pretrained(model.network):
+        facts["architecture"] = cast(PretrainedBody, model.network_.body).architecture
+    return cast(ModelFacts, facts)
 
 
 def common_facts(model: Any, settings: dict[str, Any]) -> CommonFacts:
@@ -105,7 +113,18 @@ def described_model(
         raise MisfitError(str(error)) from None
     set_common(model, header)
     model.training_rows_ = header["training_rows"]
+    model.training_candidates_ = header.get("training_candidates")
+    if is_pretrained(model.network):
+        model.architecture_ = _architecture(header)
     return model
+
+
+def _architecture(header: ModelFacts) -> Architecture:
+    if "architecture" not in header:
+        raise MisfitError("there is no 'architecture' of its pretrained network")
+    if (wrong := check_architecture(header["architecture"])) is not None:
+        raise MisfitError(f"architecture cannot be used: {wrong}")
+    return header["architecture"]
 
 
 def set_common(model: Any, header: CommonFacts) -> None:
@@ -170,6 +189,11 @@ def _set_inputs(model: Any, header: CommonFacts) -> None:
 
 def check_rows_agree(model: MethodBase, rows: int) -> None:
     """Refuse a header whose number of training rows does not fit the number of all rows given to `fit`."""
+    candidates = model.training_candidates_
+    if candidates is not None and not model.training_rows_ <= candidates <= model.training_rows_ * len(
+        model.classes_
+    ):
+        raise MisfitError(f"training_candidates is {candidates}, but training_rows is {model.training_rows_}")
     held_out = held_out_rows(model.validation_fraction, rows)
     if model.training_rows_ < 1 or model.training_rows_ + held_out != rows:
         raise MisfitError(

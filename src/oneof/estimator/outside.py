@@ -9,17 +9,16 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import KFold
-from sklearn.utils import _safe_indexing
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from oneof import functional as F
 from oneof.estimator.features import as_numpy
+from oneof.estimator.held_out import folds_of, held_out_log_proba, weighted_if_needed
 from oneof.estimator.method_base import MethodBase
 from oneof.io.words import shown
-from oneof.labels import WeightedSets, check_same_rows, encode_weights
-from oneof.train.parallel.grouping import train_together
+from oneof.labels import check_same_rows, encode_weights
+from oneof.labels.sparse_sets import AnySets
 from oneof.train.runtime import threads
 
 if TYPE_CHECKING:
@@ -92,12 +91,13 @@ def estimated_rate(model: "PartialLabelClassifier", x: Any, sets: NDArray[Any], 
 
 def plain(model: "PartialLabelClassifier") -> "PartialLabelClassifier":
     """Return a copy of a model that trusts every set, and trains on all rows without a trace."""
-    alone = {"outside": 0.0, "checkpoint": None, "verbose": 0, "validation_fraction": 0.0, "patience": None}
+    trusting = {"outside": 0.0, "outside_rule": "share"}
+    alone = {**trusting, "checkpoint": None, "verbose": 0, "validation_fraction": 0.0, "patience": None}
     copy: PartialLabelClassifier = clone(model).set_params(**alone)
     return copy
 
 
-def rows_to_split(X: Any, sets: NDArray[Any], folds: Any, random_state: Any) -> Any:
+def rows_to_split(X: Any, sets: AnySets, folds: Any, random_state: Any) -> Any:
     """Return X as an array or a frame; refuse what cannot be split so."""
     X, rows, seed = as_numpy(X), len(sets), random_state
     X = X.to_numpy() if isinstance(X, pd.Index) else X
@@ -122,19 +122,8 @@ def out_of_fold(
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Return log-probabilities (n, K) of every row by a copy of the model that was fitted on the other folds."""
-    split = list(KFold(folds, shuffle=True, random_state=random_state).split(sets))
-    models = [clone(model) for _ in split]
-    weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), len(sets))
-    y = WeightedSets(sets) if sets.dtype != bool else sets
-    trials = [
-        each.prepare(_safe_indexing(X, train), y[train], None if weight is None else weight[train])
-        for each, (train, _) in zip(models, split, strict=True)
-    ]
-    train_together(trials)
-    log_p = np.zeros(sets.shape)
-    for each, trial, (_, rest) in zip(models, trials, split, strict=True):
-        log_p[rest] = each.finish(trial).predict_log_proba(_safe_indexing(X, rest))
-    return log_p
+    split = folds_of(len(sets), folds, random_state)
+    return held_out_log_proba(model, X, weighted_if_needed(sets), split, sample_weight)
 
 
 def with_outside(sets: NDArray[Any], rate: float) -> NDArray[np.float64]:

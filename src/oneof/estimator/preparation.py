@@ -13,6 +13,7 @@ from oneof import functional as F
 from oneof.estimator.checks import (
     check_outside,
     check_pixels,
+    check_pretrained,
     check_takes,
     check_views,
     check_warm_up,
@@ -25,11 +26,22 @@ from oneof.estimator.method_base import MethodBase
 from oneof.estimator.warm_start import EarlierFit, check_same_problem, earlier_fit, go_on
 from oneof.io.arguments import as_floats
 from oneof.io.tensors import is_finite
-from oneof.labels import check_learnable, check_same_rows, encode_for_model, encode_weights, warn_of_absent
-from oneof.train.batch import Data
+from oneof.labels import (
+    SparseSets,
+    check_learnable,
+    check_same_rows,
+    dense_form,
+    encode_sets,
+    encode_sets_for_model,
+    warn_of_absent,
+)
+from oneof.labels.sparse_sets import AnySets
+from oneof.nn.pretrained import is_pretrained
+from oneof.train.batch import Data, state_bytes
 from oneof.train.checkpoint import Checkpoint, fingerprint
 from oneof.train.rows import Array, HostRows, Scaler, SparseRows, values_of
 from oneof.train.runtime import float_type, is_too_large, resolve_device, seed_for, seeded, threads
+from oneof.train.sets import DeviceSets
 from oneof.train.trial import Trial
 from oneof.train.trial_state import Setup
 
@@ -72,7 +84,7 @@ def prepare_trial(
     watched += [] if X_watched is None else [check_rows(model, X_watched, fitting=False)]
     with threads(model.thread_count()):
         data = _put_on_device(model, x, training, candidates, weight, isinstance(X, np.memmap))
-        model.training_rows_ = len(data)
+        model.set_training_rows(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
@@ -81,9 +93,9 @@ def prepare_trial(
     return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
 
 
-def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> Array:
-    """Return candidate sets over the classes of a model: a boolean matrix, or one of weights."""
-    candidates = encode_for_model(y, model.classes_, separator)
+def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> AnySets:
+    """Return candidate sets over the classes of a model: a boolean matrix, or one of weights, or sparse."""
+    candidates = encode_sets_for_model(y, model.classes_, separator)
     check_takes(model, candidates)
     check_same_rows(rows, len(candidates))
     return candidates
@@ -99,7 +111,7 @@ def sample_weights(sample_weight: ArrayLike | None, x: Array, dtype: torch.dtype
     return weight
 
 
-def _row_weights(model: MethodBase, sample_weight: ArrayLike | None, x: Array, candidates: Array) -> Array:
+def _row_weights(model: MethodBase, sample_weight: ArrayLike | None, x: Array, candidates: AnySets) -> Array:
     """Return the weight of every row, with those of the classes."""
     dtype = float_type(model.precision)
     weight = sample_weights(sample_weight, x, dtype)
@@ -116,13 +128,16 @@ def held_out_rows(fraction: float, rows: int) -> int:
 
 def _training_rows(
     model: MethodBase, X: Any, y: Any, separator: str | None, classes: Any, earlier: EarlierFit | None
-) -> tuple[Array, Array]:
+) -> tuple[Array, AnySets]:
     """Return checked rows and candidate sets, and set what they tell about the model's inputs and classes."""
     x = check_rows(model, X, fitting=True)
     check_pixels(model.views, x)
+    check_pretrained(model.network, x)
     model.input_shape_ = image_shape(x)
     model.n_features_in_ = int(np.prod(x.shape[1:]))
-    candidates, model.classes_ = encode_weights(y, classes, separator)
+    candidates, model.classes_ = encode_sets(y, classes, separator)
+    if model.outside != 0:  # all labels have weights
+        candidates = _dense(model, candidates)
     check_takes(model, candidates)
     check_same_rows(len(x), len(candidates))
     check_learnable(candidates)
@@ -133,7 +148,7 @@ def _training_rows(
 
 def _validation_rows(
     model: MethodBase, X_val: Any, y_val: Any, separator: str | None
-) -> tuple[Array | None, Array | None]:
+) -> tuple[Array | None, AnySets | None]:
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together; pass both or neither")
     if X_val is None:
@@ -166,6 +181,8 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
         raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
     if earlier is not None:
         return Setup(seed, torch.as_tensor(held_out), earlier.scaler)
+    if is_pretrained(model.network):  # which normalises pixels from 0 to 1 as it was trained
+        return Setup(seed, torch.as_tensor(held_out), Scaler.of_pixels(x))
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = Scaler.fit(x, training, weight[training])
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
@@ -177,20 +194,40 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
 
 
 def _put_on_device(
-    model: MethodBase, x: Array, rows: Array, candidates: Array, weight: Array, on_disk: bool
+    model: MethodBase, x: Array, rows: Array, candidates: AnySets, weight: Array, on_disk: bool
 ) -> Data:
     """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
     stays = on_disk or isinstance(x, SparseRows) or is_too_large(x, device)
     candidates, weight = candidates[rows], weight[rows]
-    sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
     return Data(
-        HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x[rows]),
-        sets if model.outside == 0 else F.outside_weights(sets, dtype),
+        HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x, rows),
+        _sets_on_device(model, candidates, device, dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
     )
 
 
-def _store(model: MethodBase, x: Array) -> torch.Tensor:
-    return model.scaler_.store(x, float_type(model.precision)).to(resolve_device(model.device))
+def _sets_on_device(
+    model: MethodBase, candidates: AnySets, device: torch.device, dtype: torch.dtype
+) -> torch.Tensor | DeviceSets:
+    """Put sets on the device; those that are sparse stay so for methods whose tables are 0 off the sets."""
+    if isinstance(candidates, SparseSets) and model.keeps_sets_sparse():
+        return DeviceSets.put(candidates, device, dtype)
+    candidates = _dense(model, candidates)
+    sets = torch.as_tensor(candidates, device=device, dtype=None if candidates.dtype == bool else dtype)
+    return sets if model.outside == 0 else F.outside_weights(sets, dtype, model.outside_rule)
+
+
+def _dense(model: MethodBase, sets: AnySets) -> Array:
+    """Return sets as an array; say what this takes, where they were sparse."""
+    if isinstance(sets, SparseSets):
+        rows, classes = sets.shape
+        size = rows * classes * (1 + float_type(model.precision).itemsize)
+        kind = f"{type(model).__name__} with outside" if model.outside != 0 else type(model).__name__
+        state_bytes(f"{kind} keeps tables of {rows} rows and {classes} classes, one of which", size)
+    return dense_form(sets)
+
+
+def _store(model: MethodBase, x: Array, rows: Array | None = None) -> torch.Tensor:
+    return model.scaler_.store(x, float_type(model.precision), rows).to(resolve_device(model.device))

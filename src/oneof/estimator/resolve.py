@@ -1,22 +1,21 @@
 """The most likely candidate of every row by models that have not seen it, as sure as they have earned to be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.held_out import fitted_on_others, folds_of, weighted_if_needed
 from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
-from oneof.estimator.together import fit_together
 from oneof.io.words import shown
-from oneof.labels import Disambiguation, decide, encode_weights
+from oneof.labels import Disambiguation, SparseSets, decide, dense_form, encode_sets, most_likely
+from oneof.labels.sparse_sets import row_blocks
 
-Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 _SHARPNESS = (0.05, 5.0)  # least and largest power of the probabilities
 
 
@@ -55,46 +54,78 @@ def resolve(
     """
     if not isinstance(model, PartialLabelClassifier):
         raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
-    weights, names = encode_weights(y, separator=separator)
-    X = rows_to_split(X, weights, folds, random_state)
+    sets, names = encode_sets(y, separator=separator)
+    X = rows_to_split(X, sets, folds, random_state)
+    if isinstance(sets, SparseSets) and model.outside == 0:
+        split = folds_of(len(sets), folds, random_state)
+        fitted = fitted_on_others(model, X, weighted_if_needed(sets), split)
+        parts = [(each, rest) for each, (_, rest) in zip(fitted, split, strict=True)]
+        return _resolved_in_blocks(parts, X, sets, names)
+    weights = dense_form(sets)
     log_p = out_of_fold(model, X, weights, folds, random_state)
     rate = fitted_rate(log_p, weights) if model.outside == "auto" else float(model.outside)
     return decide(calibrated_posterior(log_p, with_outside(weights, rate) if rate else weights), names, weights)
 
 
-def held_out_log_proba(
-    model: Any, X: Any, sets: Any, split: Folds, advance: Callable[[float], None] = lambda share: None
-) -> NDArray[np.float64]:
-    """Return the logarithms of class probabilities (n, K), of each row by a copy of the model fitted without it.
+def _resolved_in_blocks(fitted: Any, X: Any, sets: SparseSets, names: NDArray[Any]) -> Disambiguation:
+    """Do what `resolve` does without a table of all rows and classes: each lambda asks the models anew."""
+    parts = [(each, rest[rows]) for each, rest in fitted for rows in row_blocks(sets[rest])]
 
-    ``sets`` are candidate sets over all classes, ``split`` the training and held-out rows of each fold, and
-    ``advance`` is told each share of the work that is done.
-    """
-    models = [clone(model) for _ in split]
-    given = [{"X": _safe_indexing(X, train), "y": _safe_indexing(sets, train)} for train, _ in split]
-    if isinstance(model, PartialLabelClassifier):
-        step = 1 / (len(split) * model.epochs)
-        fit_together(models, [each | {"callbacks": [lambda report: advance(step)]} for each in given])
-    else:  # any other classifier has no epochs
-        for fitted, each in zip(models, given, strict=True):
-            fitted.fit(**each)
-            advance(1 / len(split))
-    log_p = np.zeros(sets.shape)
-    for (_, rest), fitted in zip(split, models, strict=True):
-        log_p[rest] = fitted.predict_log_proba(_safe_indexing(X, rest))
-    return log_p
+    def blocks() -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        for each, rows in parts:
+            yield rows, each.predict_log_proba(_safe_indexing(X, rows)).astype(np.float64)
+
+    log_p, log_weights = np.empty(sets.matrix.nnz), _logs(sets.matrix.data)  # at the candidates
+    for rows, block in blocks():
+        some = sets[rows]
+        log_p[sets.places(rows)] = block[some.rows, some.matrix.indices]
+
+    def on_sets(log_power: float) -> NDArray[np.float64]:
+        return np.logaddexp.reduceat(np.exp(log_power) * log_p + log_weights, sets.matrix.indptr[:-1])
+
+    def loss(log_power: float) -> float:
+        power = np.exp(log_power)  # no sum below vanishes, since the largest p is at least 1/K
+        whole = sum(np.log(np.exp(power * block).sum(1)).sum() for _, block in blocks())
+        return float((whole - on_sets(log_power).sum()) / len(sets))
+
+    best = minimize_scalar(loss, bounds=np.log(_SHARPNESS), method="bounded").x
+    chances = np.exp(np.exp(best) * log_p + log_weights - np.repeat(on_sets(best), sets.sizes))
+    return _decided(sets, chances, names)
+
+
+def _decided(sets: SparseSets, chances: NDArray[np.float64], names: NDArray[Any]) -> Disambiguation:
+    """Return the most likely candidate of every row by a chance for each candidate."""
+    starts, best = sets.matrix.indptr[:-1], most_likely(sets.with_values(chances))
+    first = np.maximum.reduceat(chances, starts)
+    others = np.where(sets.matrix.indices == np.repeat(best, sets.sizes), 0.0, chances)
+    return Disambiguation(names[best], first, first - np.maximum.reduceat(others, starts))
 
 
 def calibrated_posterior(log_p: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
     """Return ``pi_j p_j^lambda`` (n, K), scaled to sum to one, with the lambda of `resolve`."""
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights.astype(np.float64))
+    log_weights = _logs(weights)
 
     def loss(log_power: float) -> float:
-        powered = np.exp(log_power) * log_p
-        return float((logsumexp(powered, axis=1) - logsumexp(powered + log_weights, axis=1)).mean())
+        return float(_losses(log_power, log_p, log_weights).mean())
 
     best = minimize_scalar(loss, bounds=np.log(_SHARPNESS), method="bounded").x
-    logs = np.exp(best) * log_p + log_weights
+    return _posterior(best, log_p, log_weights)
+
+
+def _logs(weights: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        logs: NDArray[np.float64] = np.log(weights.astype(np.float64))
+    return logs
+
+
+def _losses(log_power: float, log_p: NDArray[Any], log_weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Return minus the log-likelihood of the candidates of each row (n,)."""
+    powered = np.exp(log_power) * log_p
+    losses: NDArray[np.float64] = logsumexp(powered, axis=1) - logsumexp(powered + log_weights, axis=1)
+    return losses
+
+
+def _posterior(log_power: float, log_p: NDArray[Any], log_weights: NDArray[Any]) -> NDArray[np.float64]:
+    logs = np.exp(log_power) * log_p + log_weights
     posterior: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     return posterior

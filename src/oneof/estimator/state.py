@@ -22,8 +22,10 @@ class Learned:
     input_shape_: tuple[int, ...] | None  # of images; None for a table
     scaler_: Scaler
     training_rows_: int
+    training_candidates_: int | None  # where sets were sparse: tables of one axis have a value for each candidate
+    architecture_: Any  # of a pretrained network, while a model file is read
     history_: dict[str, list[float]]
-    label_distributions_: NDArray[Any]
+    label_distributions_: Any  # array (n, K), or a sparse one
     transduction_: NDArray[Any]
 
     def learned_attributes(self) -> dict[str, Tensor | nn.Module]:
@@ -54,9 +56,8 @@ class Learned:
 
     def predictor(self) -> dict[str, Tensor]:
         """Return all tensors by which the method predicts: weights, and tables without a row for each example."""
-        tables = {
-            name: table for name, table in self.tables().items() if table.shape[:1] != (self.training_rows_,)
-        }
+        of_examples = {(self.training_rows_,), (self.training_candidates_,)}
+        tables = {name: table for name, table in self.tables().items() if table.shape[:1] not in of_examples}
         return self.weights() | tables
 
     def learned(self) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ the responsibilities.
 
 from oneof.functional.common import indicator, members, possible, posterior_and_entropy
 from oneof.functional.competition import guess_log_likelihood
-from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes
+from oneof.functional.contrast import instance_contrast, label_contrast, moved_prototypes, target_contrast
 from oneof.functional.frequency import midpoints
 from oneof.functional.generation import (
     beta_weights,
@@ -36,11 +36,12 @@ from oneof.functional.losses import (
     mean,
     soft_cross_entropy,
 )
-from oneof.functional.outside import outside_scale, outside_weights, scale_outside
-from oneof.functional.targets import class_activation, posterior, uniform
+from oneof.functional.outside import alim_scale, outside_scale, outside_weights, scale_outside
+from oneof.functional.targets import class_activation, posterior, rectified, uniform
 
 __all__ = [
     "adjacency",
+    "alim_scale",
     "bernoulli_nll",
     "beta_weights",
     "candidate_nll",
@@ -72,8 +73,10 @@ __all__ = [
     "posterior",
     "posterior_and_entropy",
     "prior_nll",
+    "rectified",
     "responsibilities",
     "scale_outside",
     "soft_cross_entropy",
+    "target_contrast",
     "uniform",
 ]

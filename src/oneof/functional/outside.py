@@ -8,21 +8,24 @@ candidate k.
 import torch
 from torch import Tensor
 
-from oneof.functional.common import indicator
+from oneof.functional.common import indicator, members
 
 _TINY = 1e-30
 _LARGEST = 40.0  # of log scales
 _HALVINGS = 40
 
 
-def outside_weights(candidates: Tensor, dtype: torch.dtype) -> Tensor:
+def outside_weights(candidates: Tensor, dtype: torch.dtype, rule: str = "share") -> Tensor:
     """Weights (..., K) by which labels outside S are as likely as those of S, when nothing is known of x.
 
     On S they are pi, and 1 on plain sets. Off S they are ``-sum_S pi / (K - |S|)``: the sign says that these
-    labels are no candidates, see `oneof.functional.common`.
+    labels are no candidates, see `oneof.functional.common`. By the rule "alim" they are ``-max_S pi``: any other
+    label is as likely as the likeliest candidate.
     """
     o = indicator(candidates, dtype)
     pi = o if candidates.dtype == torch.bool else candidates.to(dtype) * o
+    if rule == "alim":
+        return pi - (1 - o) * pi.amax(-1, keepdim=True)
     others = (1 - o).sum(-1, keepdim=True).clamp_min(1)
     return pi - (1 - o) * pi.sum(-1, keepdim=True) / others
 
@@ -50,3 +53,17 @@ def outside_scale(posterior: Tensor, weights: Tensor, rate: Tensor) -> Tensor:
         less = (odds + middle).sigmoid().mean(-1, keepdim=True) < share
         low, high = torch.where(less, middle, low), torch.where(less, high, middle)
     return torch.where(share > 0, low.exp(), 0.0).unsqueeze(-1)
+
+
+def alim_scale(posterior: Tensor, weights: Tensor, rate: Tensor) -> Tensor:
+    """ALIM: the scale lambda (..., 1, 1) by which in a share ``rate`` of the rows the likeliest label is outside.
+
+    ``posterior`` (..., B, K) is that of the scale 1. lambda is the value of ``max_S p / max_off p`` at place
+    ``rate B`` of the rows, in ascending order, and at most 1.
+    """
+    inside = members(weights)
+    best, other = (posterior.masked_fill(~part, 0.0).amax(-1) for part in (inside, ~inside))
+    ratio = (best / other).clamp(max=1.0).sort(-1).values  # (..., B); full sets have no other label
+    share = rate.to(ratio).flatten(-2)  # (..., 1)
+    place = (share * ratio.shape[-1]).long().clamp(max=ratio.shape[-1] - 1)
+    return torch.where(share > 0, ratio.gather(-1, place), 0.0).unsqueeze(-1)

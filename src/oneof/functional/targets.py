@@ -1,9 +1,11 @@
 """Label distributions on the candidates, which serve as targets of a loss."""
 
+from math import inf
+
 import torch
 from torch import Tensor
 
-from oneof.functional.common import indicator, mask_non_candidates
+from oneof.functional.common import indicator, mask_non_candidates, members
 
 
 def uniform(candidates: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -22,3 +24,20 @@ def class_activation(logits: Tensor, candidates: Tensor) -> Tensor:
     """CAVL: one-hot at the candidate of the largest class activation value ``|1 - u_j| u_j``."""
     value = mask_non_candidates((1 - logits).abs() * logits, candidates)
     return torch.zeros_like(logits).scatter(-1, value.argmax(-1, keepdim=True), 1.0)
+
+
+def rectified(logits: Tensor, candidates: Tensor) -> Tensor:
+    """DIRK: a distribution on all labels in which every candidate stays above every other label.
+
+    With p = softmax(logits), a and c are p scaled to sum to one on S and off S. The result is
+    ``alpha a + (1 - alpha) c`` with ``alpha = M max c / (M max c + min_S a)``, ``M = 1 / sum_S p``.
+    On full sets it is a.
+    """
+    inside = members(candidates)
+    log_a = mask_non_candidates(logits, inside).log_softmax(-1)
+    log_c = mask_non_candidates(logits, ~inside).log_softmax(-1)
+    log_mass = mask_non_candidates(logits.log_softmax(-1), inside).logsumexp(-1, keepdim=True)
+    smallest = log_a.masked_fill(~inside, inf).amin(-1, keepdim=True)
+    alpha = (log_c.amax(-1, keepdim=True) - log_mass - smallest).sigmoid()
+    alpha = torch.where(inside.all(-1, keepdim=True), 1.0, alpha)
+    return alpha * log_a.exp() + (1 - alpha) * log_c.exp()

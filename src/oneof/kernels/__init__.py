@@ -5,8 +5,9 @@ It can be deleted: everything still works, slower.
 """
 
 from oneof.acceleration import offer
-from oneof.kernels import fused_networks, image_views, sgd
+from oneof.kernels import fused_networks, image_views, launch, sgd
 
+offer("any kernel", lambda x: launch.launch if launch.available(x.device) else None)
 offer("residual block", fused_networks.residual_block)
 offer("all stages", fused_networks.all_stages)
 offer("first stages", fused_networks.first_stages)

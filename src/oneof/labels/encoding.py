@@ -12,11 +12,19 @@ from oneof.io.words import listed, shown
 from oneof.labels.names import class_names, number_labels
 from oneof.labels.reading import flatten, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
+from oneof.labels.sparse_sets import AnySets, SparseSets, dense_form, smaller_form, takes_less
 from oneof.labels.validation import Encoded, ForeignLabelsError, check_encoded, rows_text
 from oneof.labels.weighted import WeightedSets
 
+_EMPTY = (
+    "the candidate set is empty in {rows}, but every row needs at least one candidate label: "
+    "add the labels or drop the rows"
+)
 
-def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded:
+
+def encode(
+    y: Any, classes: Any = None, separator: str | None = None, *, sparse_output: bool = False
+) -> tuple[Any, NDArray[Any]]:
     """Turn candidate label sets into a boolean matrix and its class names.
 
     Parameters
@@ -31,10 +39,12 @@ def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded
         ``arange(K)`` for any other matrix, and the sorted labels of `y` otherwise.
     separator : str, optional
         Splits strings such as ``"cat|dog"``; without it, a string is one label.
+    sparse_output : bool, default=False
+        Whether the matrix is sparse, for many classes: one number for each candidate instead of n times K.
 
     Returns
     -------
-    candidates : ndarray of bool, shape (n, K)
+    candidates : ndarray of bool, shape (n, K), or a scipy.sparse.csr_array
         A new array; ``candidates[i, k]`` says whether class k is a candidate of row i.
     classes : ndarray, shape (K,)
         The name of each column.
@@ -51,23 +61,40 @@ def encode(y: Any, classes: Any = None, separator: str | None = None) -> Encoded
     >>> encode(["cat|dog", "dog"], separator="|")[0].tolist()
     [[True, True], [False, True]]
     """
-    return check_encoded(
-        *_read(y, classes, separator),
-        "the candidate set is empty in {rows}, but every row needs at least one candidate label: "
-        "add the labels or drop the rows",
-    )
+    if not isinstance(sparse_output, bool):
+        raise TypeError(f"sparse_output is {shown(sparse_output)}, but must be True or False")
+    candidates, names = check_encoded(*_read(y, classes, separator), _EMPTY)
+    if not sparse_output:
+        return dense_form(candidates), names
+    return (candidates if isinstance(candidates, SparseSets) else SparseSets(candidates)).matrix, names
+
+
+def encode_sets(y: Any, classes: Any = None, separator: str | None = None) -> tuple[AnySets, NDArray[Any]]:
+    """Return what `encode` does in the form that takes less memory; of sets with weights, these."""
+    candidates, names = check_encoded(*_read(y, classes, separator), _EMPTY)
+    return (smaller_form(y.weights) if isinstance(y, WeightedSets) else smaller_form(candidates)), names
 
 
 def encode_weights(y: Any, classes: Any = None, separator: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return what `encode` does; of sets with weights, these in place of booleans."""
     candidates, names = encode(y, classes, separator)
-    return (y.weights if isinstance(y, WeightedSets) else candidates), names
+    return (_dense_weights(y) if isinstance(y, WeightedSets) else candidates), names
+
+
+def _dense_weights(y: WeightedSets) -> NDArray[Any]:
+    weights: NDArray[Any] = y.weights.toarray() if sparse.issparse(y.weights) else y.weights
+    return weights
 
 
 def encode_for_model(y: Any, classes: NDArray[Any], separator: str | None = None) -> NDArray[Any]:
     """Return what `encode_weights` does over the classes of a model; an error says how model and labels agree."""
+    return dense_form(encode_sets_for_model(y, classes, separator))
+
+
+def encode_sets_for_model(y: Any, classes: NDArray[Any], separator: str | None = None) -> AnySets:
+    """Return what `encode_sets` does over the classes of a model; an error says how model and labels agree."""
     try:
-        return encode_weights(y, classes, separator)[0]
+        return encode_sets(y, classes, separator)[0]
     except ForeignLabelsError as error:
         text = str(error) if error.also_for_model else f"{error.found}. {_agreement(y, classes)}"
         raise ValueError(text) from None
@@ -116,7 +143,8 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
     >>> candidates.tolist()
     [[False, True, True], [True, True, True]]
     """
-    wrong, names = _read(y, classes, separator)
+    read, names = _read(y, classes, separator)
+    wrong = dense_form(read)
     return check_encoded(
         np.logical_not(wrong, out=wrong),
         names,
@@ -133,32 +161,36 @@ _WEIGHTED_FIX = (
 )
 
 
-def _read(y: Any, classes: Any, separator: str | None) -> Encoded:
-    """Return the matrix of the labels that each row names, and the class names; rows may be empty."""
+def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray[Any]]:
+    """Return the matrix of the labels that each row names, and the class names; rows may be empty.
+
+    It is sparse where that takes less memory and it is not given as an array.
+    """
     if not isinstance(separator, str | None):
         raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
         raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
-    weighted = isinstance(y, WeightedSets)
-    if weighted:
-        y = pd.DataFrame(y.candidates, columns=y.classes)
-    y = unwrap(y, "y")
-    if isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
+    own = y.classes.tolist() if isinstance(y, WeightedSets) else None
+    y = unwrap(y if own is None else y.candidates, "y")
+    if own is None and isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
         y = column_or_1d(np.asarray(y), warn=True).tolist()
     if not isinstance(y, list):
         if separator is not None:
             raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
-        return _read_matrix(y), _column_names(y, classes, weighted)
+        return _read_matrix(y), _column_names(y, classes, own)
     if separator is None and classes is None:
         warn_of_joined(y)
     labels, rows = flatten(y if separator is None else split(to_python(y), separator))
     codes, names = number_labels(labels, rows, classes, "y")
-    candidates = np.zeros((len(y), len(names)), dtype=bool)
+    shape = len(y), len(names)
+    if takes_less(*shape, len(codes)):
+        return SparseSets(sparse.coo_array((np.ones(len(codes), dtype=bool), (rows, codes)), shape)), names
+    candidates = np.zeros(shape, dtype=bool)
     candidates[rows, codes] = True
     return candidates, names
 
 
-def _read_matrix(y: Any) -> NDArray[np.bool_]:
+def _read_matrix(y: Any) -> AnySets:
     """Turn a matrix of 0/1 into booleans, refusing every other value."""
     is_sparse = sparse.issparse(y)
     given: Any = y.tocsr(copy=True) if is_sparse else np.asarray(y)
@@ -173,8 +205,7 @@ def _read_matrix(y: Any) -> NDArray[np.bool_]:
             f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )
-    dense: NDArray[np.bool_] = ones.toarray() if is_sparse else ones
-    return dense
+    return smaller_form(ones) if is_sparse else ones
 
 
 def _comparable(values: NDArray[Any]) -> Any:
@@ -183,9 +214,10 @@ def _comparable(values: NDArray[Any]) -> Any:
     return np.where(pd.isna(values) | has_length(values).astype(bool), np.nan, values)
 
 
-def _column_names(y: Any, classes: Any, weighted: bool) -> NDArray[Any]:
-    """Name the columns of a matrix (or ``weighted`` sets): by `classes`, else by its own names, else by number."""
-    own = y.columns.tolist() if isinstance(y, pd.DataFrame) else None
+def _column_names(y: Any, classes: Any, own: list[Any] | None) -> NDArray[Any]:
+    """Name the columns of a matrix: by `classes`, else by its ``own`` names (of weighted sets), else by number."""
+    weighted = own is not None
+    own = y.columns.tolist() if isinstance(y, pd.DataFrame) else own
     if classes is None:
         return np.arange(y.shape[1]) if own is None else class_names(own, "the header of y")
     names = class_names(classes)

@@ -10,7 +10,8 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
 from oneof.io.words import shown
-from oneof.labels.encoding import encode
+from oneof.labels.encoding import encode_sets
+from oneof.labels.sparse_sets import SparseSets
 
 
 class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
@@ -63,7 +64,8 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Give the numbers of training and test rows, fold by fold; ``groups`` has no effect."""
-        candidates, _ = encode(y)
+        found, _ = encode_sets(y)
+        candidates = found if isinstance(found, SparseSets) else SparseSets(found)
         rows = len(candidates)
         shape = getattr(X, "shape", None)
         if isinstance(shape, tuple) or hasattr(type(X), "__len__"):
@@ -79,23 +81,26 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
         for number in range(self.n_splits):
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
-    def _folds(self, candidates: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def _folds(self, candidates: SparseSets) -> NDArray[np.intp]:
         """Return the fold of every row."""
-        n, order = len(candidates), np.arange(len(candidates))
-        if self.shuffle:
-            order = check_random_state(self.random_state).permutation(n)
+        n = len(candidates)
+        order = check_random_state(self.random_state).permutation(n) if self.shuffle else np.arange(n)
+        rows_of = candidates.matrix[order].tocsc()  # places in the order at which each label is a candidate
+        starts, labels = candidates.matrix.indptr, candidates.matrix.indices
         fold = np.full(n, -1)
         # How many rows, and rows of each label, every fold still lacks.
         room = np.full(self.n_splits, n / self.n_splits)
-        total = candidates.sum(0)
+        total = np.bincount(labels, minlength=candidates.shape[1])
         lacks = np.tile(total / self.n_splits, (self.n_splits, 1))
         left = total.copy()
-        while left.any():
-            label = min(np.flatnonzero(left), key=lambda k: (left[k], total[k]))
-            for row in order[candidates[order, label] & (fold[order] < 0)]:
+        while (some := np.flatnonzero(left)).size:
+            label = some[np.lexsort((total[some], left[some]))[0]]
+            rows = order[np.sort(rows_of.indices[rows_of.indptr[label] : rows_of.indptr[label + 1]])]
+            for row in rows[fold[rows] < 0]:
                 best = max(range(self.n_splits), key=lambda k: (lacks[k, label], room[k], -k))
                 fold[row] = best
                 room[best] -= 1
-                lacks[best] -= candidates[row]
-                left -= candidates[row]
+                own = labels[starts[row] : starts[row + 1]]
+                lacks[best, own] -= 1
+                left[own] -= 1
         return fold

@@ -1,12 +1,14 @@
 """Checks of candidate sets, and how messages name rows."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneof.io.words import listed, warn
+from oneof.labels.sparse_sets import AnySets, SparseSets, most_likely
 
+_S = TypeVar("_S", bound=AnySets)
 Encoded = tuple[NDArray[np.bool_], NDArray[Any]]
 _ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that tells that they are of one class
 _BALANCE = "pass a splitter that keeps labels in balance: cv=oneof.CandidateKFold(5)"
@@ -23,8 +25,10 @@ class ForeignLabelsError(ValueError):
         self.found, self.also_for_model = found, also_for_model
 
 
-def check_learnable(candidates: NDArray[Any]) -> None:
+def check_learnable(candidates: AnySets) -> None:
     """Refuse candidate sets that all hold every class, with equal weights: nothing can be learned from them."""
+    if isinstance(candidates, SparseSets):
+        return  # they are sparse because they leave most classes out
     if (candidates == 1).all():
         raise ValueError(
             f"every candidate set holds all {candidates.shape[1]} classes, so there is nothing to learn: "
@@ -32,9 +36,9 @@ def check_learnable(candidates: NDArray[Any]) -> None:
         )
 
 
-def warn_of_absent(candidates: NDArray[Any], names: NDArray[Any]) -> None:
+def warn_of_absent(candidates: AnySets, names: NDArray[Any]) -> None:
     """Warn of classes that are a candidate of no training row, as in a fold of rows that are sorted by class."""
-    absent = names[~candidates.any(axis=0)]
+    absent = names[~np.asarray(candidates.any(axis=0))]
     if absent.size:
         found = (
             f"the classes {listed(absent)} are candidates"
@@ -47,14 +51,28 @@ def warn_of_absent(candidates: NDArray[Any], names: NDArray[Any]) -> None:
         )
 
 
-def warn_of_unlearned(candidates: NDArray[np.bool_], distributions: NDArray[Any], names: NDArray[Any]) -> None:
-    """Warn of rows to score whose labels the training rows, with their label ``distributions``, hardly had."""
-    learned = distributions.any(axis=0)
-    rows = np.flatnonzero(~candidates[:, learned].any(axis=1))
-    chosen = np.isin(np.arange(len(names)), distributions.argmax(axis=1))
-    nearly_all = candidates.mean(axis=0) >= _NEARLY_ALL
+def warn_of_unlearned(candidates: AnySets, distributions: Any, names: NDArray[Any]) -> None:
+    """Warn of rows to score whose labels the training rows, with their label ``distributions``, hardly had.
+
+    Both are arrays (n, K), or sparse.
+    """
+    learned: Any
+    if isinstance(distributions, np.ndarray):
+        learned, best = distributions.any(axis=0), distributions.argmax(axis=1)
+    else:
+        learned = np.bincount(distributions.indices[distributions.data > 0], minlength=len(names)) > 0
+        best = most_likely(distributions)
+    chosen = np.isin(np.arange(len(names)), best)
+    if isinstance(candidates, SparseSets):
+        of_class = candidates.matrix.indices
+        rows = np.setdiff1d(np.arange(len(candidates)), candidates.rows[learned[of_class]])
+        nearly_all = np.bincount(of_class, minlength=len(names)) >= _NEARLY_ALL * len(candidates)
+    else:
+        inside = np.asarray(candidates > 0)
+        rows = np.flatnonzero(~inside[:, learned].any(axis=1))
+        nearly_all = inside.mean(axis=0) >= _NEARLY_ALL
     if rows.size:
-        absent = listed(names[candidates[rows].any(axis=0)])
+        absent = listed(names[np.asarray(candidates[rows].any(axis=0))])
         found = f"y has no label but {absent} in {rows_text(rows)}, and no training row had it, so that these rows"
         warn(f"{found} count as wrong. Where rows sorted by class are split, {_BALANCE}")
     elif len(candidates) >= _ENOUGH_ROWS and (nearly_all & ~chosen).any():
@@ -71,7 +89,7 @@ def check_same_rows(x_rows: int, y_rows: int) -> None:
         raise ValueError(f"X has {x_rows} rows and y has {y_rows}: pass one candidate set for each row of X")
 
 
-def check_encoded(candidates: NDArray[np.bool_], names: NDArray[Any], complaint: str) -> Encoded:
+def check_encoded(candidates: _S, names: NDArray[Any], complaint: str) -> tuple[_S, NDArray[Any]]:
     """Return both arrays; refuse rows without a candidate (message ``complaint``) and fewer than two classes."""
     empty = np.flatnonzero(~candidates.any(axis=1))
     if empty.size:

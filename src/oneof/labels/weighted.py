@@ -6,10 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import reason, shown
 from oneof.labels.names import class_names
+from oneof.labels.sparse_sets import SparseSets
 from oneof.labels.validation import check_encoded, rows_text
 
 LEAST_WEIGHT = 1e-30  # of a candidate beside one of weight 1: smaller ones would round to no candidate in float32
@@ -23,16 +25,17 @@ class WeightedSets:
 
     Parameters
     ----------
-    weights : array of shape (n, K)
+    weights : array or sparse matrix of shape (n, K)
         pi >= 0, 0 where a label is no candidate: the likelihood ``P(what was seen | y = j)`` of each label, up to
-        a factor for each row. Stored with the largest of each row at 1.
+        a factor for each row. Stored with the largest of each row at 1; a sparse matrix stays sparse, as a
+        scipy.sparse.csr_array.
     classes : sequence of K strings or integers, optional
         The name of each column; by default its number.
 
     Notes
     -----
-    ``numpy.asarray`` gives the sets as a boolean matrix, and ``sets[rows]`` some of the rows, as scikit-learn's
-    splitters ask for.
+    ``candidates`` are the sets alone, sparse where the weights are; ``numpy.asarray`` gives them as a boolean
+    array, and ``sets[rows]`` some of the rows, as scikit-learn's splitters ask for.
 
     Examples
     --------
@@ -41,11 +44,11 @@ class WeightedSets:
     ([[1.0, 0.5, 0.0], [0.0, 1.0, 1.0]], [[True, True, False], [False, True, True]])
     """
 
-    weights: NDArray[np.float64] = field(metadata={"rows": True})
+    weights: Any = field(metadata={"rows": True})  # (n, K), an array or a sparse matrix
     classes: NDArray[Any]
 
     def __init__(self, weights: Any, classes: Any = None) -> None:
-        scaled = _scaled(as_floats(weights, "weights"))
+        scaled = _scaled_sparse(weights) if issparse(weights) else _scaled(as_floats(weights, "weights"))
         names = np.arange(scaled.shape[1]) if classes is None else class_names(classes)
         if len(names) != scaled.shape[1]:
             raise ValueError(
@@ -53,7 +56,7 @@ class WeightedSets:
                 "exactly once"
             )
         check_encoded(
-            scaled > 0,
+            SparseSets(scaled) if issparse(scaled) else scaled > 0,
             names,
             "the weights are all 0 in {rows}, but every row needs a candidate: give one a weight or drop the rows",
         )
@@ -61,8 +64,8 @@ class WeightedSets:
         object.__setattr__(self, "classes", names)
 
     @property
-    def candidates(self) -> NDArray[np.bool_]:
-        """The sets alone, a matrix (n, K)."""
+    def candidates(self) -> Any:
+        """The sets alone, a boolean matrix (n, K), sparse where the weights are."""
         return self.weights > 0
 
     @property
@@ -74,14 +77,16 @@ class WeightedSets:
     ndim = 2
 
     def __len__(self) -> int:
-        return len(self.weights)
+        return self.shape[0]
 
     def __repr__(self) -> str:
         sizes = f"{len(self.classes)} classes, {self.candidates.sum() / len(self):.2f} candidates a row"
         return f"{type(self).__name__}: {len(self)} rows, {sizes}"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self.candidates.astype(dtype or bool)
+        sets = self.candidates
+        array: NDArray[Any] = (sets.toarray() if issparse(sets) else sets).astype(dtype or bool)
+        return array
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Give ``candidates, classes``, as `encode` returns them."""
@@ -116,18 +121,35 @@ class WeightedSets:
         return taken
 
 
+def _scaled_sparse(weights: Any) -> Any:
+    """Return a sparse matrix of weights with the largest of each row at 1; refuse what can be none."""
+    if weights.ndim != 2 or 0 in weights.shape:
+        raise ValueError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
+    if weights.dtype.kind not in "buif":
+        raise TypeError(f"weights is of type {weights.dtype}, but weights are numbers: convert them")
+    sets = SparseSets(weights.astype(np.float64))
+    values, rows = sets.matrix.data, sets.rows
+    bad = ~(np.isfinite(values) & (values >= 0))
+    _refuse(values[bad], rows[bad])
+    largest = sets.matrix.max(axis=1).toarray().ravel()
+    return sets.with_values(np.maximum(values / largest[rows], LEAST_WEIGHT))
+
+
+def _refuse(values: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+    """Refuse values that are no weights, in these rows."""
+    if len(values):
+        raise ValueError(
+            f"weights holds {values[0]:g} in {rows_text(rows)}, but weights are finite and at least 0: "
+            "mend the rows"
+        )
+
+
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights with the largest of each row at 1; refuse what can be none."""
     if weights.ndim != 2 or not weights.size:
         raise ValueError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
-    bad = ~(np.isfinite(weights) & (weights >= 0)).all(1)
-    if bad.any():
-        row = np.flatnonzero(bad)[0]
-        value = weights[row][~(np.isfinite(weights[row]) & (weights[row] >= 0))][0]
-        raise ValueError(
-            f"weights holds {value:g} in {rows_text(np.flatnonzero(bad))}, but weights are finite and at least 0: "
-            "mend the rows"
-        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    _refuse(weights[bad], bad.nonzero()[0])
     largest = weights.max(1, keepdims=True)
     scaled = weights / np.where(largest > 0, largest, 1)
     return np.where(weights > 0, np.maximum(scaled, LEAST_WEIGHT), 0.0)

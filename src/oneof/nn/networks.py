@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from oneof.io.words import shown
 from oneof.nn.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 from oneof.nn.own import copy_module, redrawn_copy
+from oneof.nn.pretrained import Architecture, is_pretrained, pretrained_body
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -169,12 +170,18 @@ def build(
     bf16: bool = False,
     compiled: bool = False,
     redraw: bool = False,
+    architecture: Architecture | None = None,
 ) -> Network:
     """Make the named network, or wrap what the user's factory makes; ``"auto"`` is lenet or mlp.
 
-    Of a module it is a copy; with ``redraw`` a copy with other weights.
+    Of a module it is a copy; with ``redraw`` a copy with other weights. A pretrained network by name has the
+    weights of its hub, unless its ``architecture`` is given, and a new head.
     """
-    if isinstance(network, nn.Module):
+    if isinstance(network, str) and is_pretrained(network):
+        _check_image(network, shape)
+        body = pretrained_body(network, architecture)
+        module: nn.Module = Network(body, nn.Linear(body.architecture["features"], outputs))
+    elif isinstance(network, nn.Module):
         module = redrawn_copy(network) if redraw else copy_module(network)
     else:
         module = _factory(network, shape)(shape, outputs)
@@ -194,8 +201,8 @@ def _factory(network: str | Factory, shape: Shape) -> Factory:
     factory = NETWORKS.get(network) if isinstance(network, str) else network
     if not callable(factory):
         raise ValueError(
-            f"network is {shown(network)} but must be one of {['auto', *NETWORKS]}, a torch.nn.Module or a "
-            "callable (input_shape, outputs) -> torch.nn.Module"
+            f"network is {shown(network)} but must be one of {['auto', *NETWORKS]}, a pretrained one such as "
+            "'timm:resnet18', a torch.nn.Module or a callable (input_shape, outputs) -> torch.nn.Module"
         )
     return factory
 

@@ -9,13 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from oneof.em import EMClassifier
 from oneof.estimator.classifier import PartialLabelClassifier
+from oneof.estimator.in_blocks import TopClasses
 from oneof.io.arguments import target_path
 from oneof.labels import Disambiguation
 from oneof.pipeline.pipeline_file import save_pipeline
 
 
 class Pipeline(sklearn.pipeline.Pipeline):  # type: ignore[misc]
-    """Steps that turn rows into numbers, and behind them a method: scikit-learn's Pipeline with two methods more.
+    """Steps that turn rows into numbers, and behind them a method: scikit-learn's Pipeline with more methods.
 
     Made of the steps of a fitted pipeline of scikit-learn, it is fitted as well: ``oneof.Pipeline(pipe.steps)``.
 
@@ -38,6 +39,13 @@ class Pipeline(sklearn.pipeline.Pipeline):  # type: ignore[misc]
         check_is_fitted(self)
         found: Disambiguation = model.disambiguate(self._transformed(X), y, separator)
         return found
+
+    def predict_top(self, X: Any, k: int = 5) -> TopClasses:
+        """Return the k most likely classes of every row and their probabilities, each (n, k), the best first."""
+        model = self._model("predict_top")
+        check_is_fitted(self)
+        top: TopClasses = model.predict_top(self._transformed(X), k)
+        return top
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all fitted steps to one safetensors file; :func:`oneof.load_model` reads it back.

@@ -1,5 +1,6 @@
 """What a step of a method sees: the training rows, and those of one batch with their views."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,8 +11,11 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.augment import make_views
+from oneof.io.memory import check_room, gigabytes, is_large
+from oneof.io.words import warn
 from oneof.train.rows import HostRows, Scaler
 from oneof.train.runtime import compute_pair
+from oneof.train.sets import DeviceSets
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,27 @@ class Data:
     """Training rows on the device, once. Leading axes (trials) may stand before the rows."""
 
     x: Tensor | HostRows  # (..., N, *shape)
-    candidates: Tensor  # (..., N, K), boolean, or weights: see `oneof.functional.common`
+    # (..., N, K), boolean, or weights: see `oneof.functional.common`. Sparse for methods that say `zero_off_sets`.
+    sets: Tensor | DeviceSets
     weight: Tensor  # (..., N)
     scaler: Scaler
 
     def __len__(self) -> int:
-        return self.candidates.shape[-2]
+        return self.weight.shape[-1]
+
+    @property
+    def candidates(self) -> Tensor:
+        """All candidate sets (..., N, K); where they are sparse, this makes them dense."""
+        return (
+            self.sets
+            if isinstance(self.sets, Tensor)
+            else self.sets_of(torch.arange(len(self)).to(self.weight.device))
+        )
+
+    @property
+    def weighted(self) -> bool:
+        """Whether candidates have weights."""
+        return self.sets.dtype != torch.bool
 
     def blocks(self, size: int) -> Iterator[Tensor]:
         """Return all rows as the network takes them, so many at once."""
@@ -36,22 +55,57 @@ class Data:
         """Return so many rows (or all, where there are fewer) and their candidates, evenly spaced."""
         size = min(size, len(self))
         index = torch.arange(size, device=self.weight.device) * len(self) // size
-        return self._load(index), self.candidates.index_select(-2, index)
+        return self._load(index), self.sets_of(index)
+
+    def sets_of(self, index: Tensor) -> Tensor:
+        """Return the candidate sets (..., B, K) of rows."""
+        sets = self.sets
+        return sets[index] if isinstance(sets, DeviceSets) else sets.index_select(-2, index)
+
+    # --- label tables, which `Batch.take` and `Batch.put` read and write ------------------------------------
+
+    def uniform(self) -> Tensor:
+        """Return a table of distributions over the candidates: 1/|S|, or as their weights; 0 off the sets."""
+        sets = self.sets
+        return sets.uniform(self.dtype) if isinstance(sets, DeviceSets) else F.uniform(sets, self.dtype)
+
+    def indicator(self) -> Tensor:
+        """Return a table of ones at the candidates; 0 off the sets."""
+        sets = self.sets
+        if isinstance(sets, DeviceSets):
+            return self.weight.new_ones(len(sets.columns))
+        return F.indicator(sets, self.dtype)
+
+    def row_table(self, columns: int, name: str, read: bool = True) -> Tensor:
+        """Return a table of zeros (..., N, columns), whose values may lie off the sets.
+
+        Where sets are sparse, one that no step will read (not ``read``) has no columns.
+        """
+        shape = (*self.weight.shape, columns)
+        if isinstance(self.sets, DeviceSets):
+            shape = (*self.weight.shape, columns if read else 0)
+            state_bytes(f"the table {name} of {columns} numbers a row", math.prod(shape) * self.dtype.itemsize)
+        return self.weight.new_zeros(shape)
+
+    def set_sizes(self) -> Tensor:
+        """Return the number of candidates of each row (..., N)."""
+        sets = self.sets
+        return sets.sizes if isinstance(sets, DeviceSets) else F.members(sets).sum(-1)
 
     def _load(self, index: Tensor) -> Tensor:
-        axis = self.candidates.dim() - 2
+        axis = self.weight.dim() - 1
         rows = self.x[index] if isinstance(self.x, HostRows) else self.x.index_select(axis, index)
         return self.scaler.load(rows, self.dtype)
 
     @property
     def n_classes(self) -> int:
         """K, the number of classes."""
-        return self.candidates.shape[-1]
+        return self.sets.shape[-1]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one row."""
-        return tuple(self.x.shape[self.candidates.dim() - 1 :])
+        return tuple(self.x.shape[self.weight.dim() :])
 
     @property
     def dtype(self) -> torch.dtype:
@@ -101,6 +155,8 @@ class Batch:
     of_epoch: Epoch
     # All views below each other (..., views * B, *shape), where they stand so already.
     all_views: Tensor | None = field(default=None, kw_only=True)
+    # All sets, where they are sparse: tables of one axis have a value for each of their candidates.
+    sets: DeviceSets | None = field(default=None, kw_only=True)
 
     @property
     def epoch(self) -> int:
@@ -147,11 +203,19 @@ class Batch:
         return self.views[0] if len(self.views) == 1 else torch.cat(self.views, dim=self.index.dim() - 1)
 
     def take(self, table: Tensor) -> Tensor:
-        """Read these rows (B, C) of a table (N, C); a stack of trials has its own way."""
+        """Read these rows (B, C) of a table (N, C); a stack of trials has its own way.
+
+        Of a table of one axis, with a value for each candidate, these rows (B, K).
+        """
+        if self.sets is not None and table.dim() == 1:
+            return self.sets.take(table, self.index)
         return table.index_select(0, self.index)  # whole rows, several times faster than to gather elements
 
     def put(self, table: Tensor, values: Tensor) -> None:
         """Write these rows of a table; values carry no gradient."""
+        if self.sets is not None and table.dim() == 1:
+            self.sets.put_rows(table, self.index, values.detach())
+            return
         table.index_copy_(0, self.index, values.detach().to(table.dtype))
 
     def mixup(self, network: Callable[[Tensor], Tensor], targets: Tensor) -> Tensor:
@@ -160,11 +224,16 @@ class Batch:
         Each row x of the first view is mixed with the row x' that happens to stand before it: ``t x + (1 - t) x'``
         with t uniform in [1/2, 1].
         """
-        x, axis = self.x, self.index.dim() - 1
         t = 0.5 + 0.5 * self.uniform(self.index).to(targets.dtype)  # (..., B)
-        of_row = t.view(*t.shape, *[1] * (x.dim() - t.dim())).to(x.dtype)
-        outputs = network(torch.lerp(x.roll(1, axis), x, of_row))
-        return F.soft_cross_entropy(outputs, torch.lerp(targets.roll(1, axis), targets, t.unsqueeze(-1)))
+        return F.soft_cross_entropy(network(self.mixed(self.x, t)), self.mixed(targets, t))
+
+    def mixed(self, values: Tensor, t: Tensor) -> Tensor:
+        """Mix the values x of each row (..., B, *shape) with those of the row before: ``t x + (1 - t) x'``.
+
+        The first row is mixed with the last one. t is (..., B), or (..., 1) for all rows alike.
+        """
+        share = t.view(*t.shape, *[1] * (values.dim() - t.dim())).to(values.dtype)
+        return torch.lerp(values.roll(1, self.index.dim() - 1), values, share)
 
     def uniform(self, rows: Tensor) -> Tensor:
         """Draw a number in [0, 1) for every one of rows (..., B)."""
@@ -181,4 +250,13 @@ def make_batch(data: Data, index: Tensor, epoch: Epoch, views: str | None = None
     x = data.x[index]
     versions = [x] if views is None else make_views(x, views, flips)
     rows = data.scaler.load(torch.cat(versions) if len(versions) > 1 else x, data.dtype)
-    return Batch(list(rows.chunk(len(versions))), data.candidates[index], index, epoch, all_views=rows)
+    sets = data.sets if isinstance(data.sets, DeviceSets) else None
+    return Batch(list(rows.chunk(len(versions))), data.sets[index], index, epoch, all_views=rows, sets=sets)
+
+
+def state_bytes(what: str, size: int) -> None:
+    """Say before a fit begins that a table is large; refuse one for which there is no room."""
+    fix = "take a method that keeps one value a candidate, such as PRODEN, or IDGP(d=0), or fewer rows"
+    check_room(what, size, fix)
+    if is_large(size):
+        warn(f"{what} takes {gigabytes(size)}, since values do not lie on the candidates alone; to save it, {fix}")

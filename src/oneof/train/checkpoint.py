@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof.io import tensors as tensor_file
@@ -29,7 +28,7 @@ from oneof.train.checkpoint_schema import (
     tensor_places,
 )
 from oneof.train.method import Method
-from oneof.train.rows import Scaler, SparseRows
+from oneof.train.rows import Scaler
 from oneof.train.trial_state import Setup, State
 
 SECONDS_BETWEEN_SAVES = 30.0
@@ -202,10 +201,10 @@ def _version(path: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def fingerprint(*arrays: NDArray[Any] | None) -> str:
-    """Tell data sets apart: the hash of the shapes, types and bytes of their arrays."""
+def fingerprint(*arrays: Any) -> str:
+    """Tell data sets apart: the hash of the shapes, types and bytes of their arrays, or of their parts."""
     digest = sha256()
-    for array in [part for each in arrays for part in (each.parts() if isinstance(each, SparseRows) else [each])]:
+    for array in [part for each in arrays for part in (each.parts() if hasattr(each, "parts") else [each])]:
         if array is None:
             digest.update(b"none")
             continue

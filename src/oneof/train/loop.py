@@ -5,15 +5,19 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from oneof.acceleration import faster
+from oneof.io.memory import check_room
+from oneof.labels import SparseSets
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.checkpoint import Checkpoint
 from oneof.train.divergence import finite_losses, weights_finite
-from oneof.train.evaluation import class_probabilities
+from oneof.train.evaluation import class_probabilities, probability_blocks
 from oneof.train.runtime import seed_for
+from oneof.train.sgd import SGD
 from oneof.train.trial import Paused, Trial
 
 # What becomes of the learning rate when a share t of the epochs is done.
@@ -35,7 +39,7 @@ class TrainingRun:
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
-        optimizer: Any = faster("sgd", self.data.weight) or torch.optim.SGD
+        optimizer: Any = faster("sgd", self.data.weight) or SGD
         self.optimizer: Any = optimizer(
             self.method.parameter_groups(), lr=self.method.lr_, momentum=self.method.momentum
         )
@@ -88,7 +92,7 @@ class TrainingRun:
         batch, weight = self.batch(index), self.data.weight.gather(-1, index)
         for losses in losses_of(self.method.step(self.method.seen(batch))):
             loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
-            self.optimizer.zero_grad(set_to_none=True)  # a network that a loss does not reach stays as it is
+            self.optimizer.zero_grad()  # a network that a loss does not reach stays as it is
             loss.sum().backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
         total += loss.detach()
@@ -111,6 +115,16 @@ class TrainingRun:
         (trial,) = self.trials
         if trial.watched is None:
             return [{}]
+        if trial.measured_in_blocks and trial.sets is not None:
+            rows = trial.watched[: len(trial.sets)]
+            scores = probability_blocks(self.method, self.data, rows, trial.score_block)
+            finite = [part for part in scores if part is not None]
+            mean = float(np.concatenate(finite).mean()) if len(finite) == len(scores) else None
+            return [None if mean is None else {"validation_score": mean}]
+        if isinstance(trial.sets, SparseSets):  # and metrics want the probabilities of all rows
+            shape = len(trial.watched), self.data.n_classes
+            what = f"what metrics are given, probabilities of shape {shape},"
+            check_room(what, math.prod(shape) * self.data.dtype.itemsize, "watch fewer rows, or leave metrics out")
         return [trial.measure(class_probabilities(self.method, self.data, trial.watched))]
 
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:

@@ -16,6 +16,7 @@ _CELLS, _MOST_ROWS = 2**24, 65536
 
 # Rows at once: copies of a whole set in floats could be larger than memory.
 _TABLE_BLOCK, _IMAGE_BLOCK = 65536, 1024
+_STORED_CELLS = 2**18  # that are standardised together: 2 MB in float64
 
 
 class SparseRows:
@@ -86,6 +87,12 @@ class Scaler:
         return cls(torch.as_tensor(mean), torch.as_tensor(_without_constants(mean, std)))
 
     @classmethod
+    def of_pixels(cls, x: Array) -> "Scaler":
+        """Return what scales images to values from 0 to 1."""
+        shape, largest = cls.shape_for(x.shape[1:]), 255.0 if x.dtype == np.uint8 else 1.0
+        return cls(torch.zeros(shape, dtype=torch.float64), torch.full(shape, largest, dtype=torch.float64))
+
+    @classmethod
     def _fit_sparse(cls, matrix: Any, share: Array) -> "Scaler":
         mean = share @ matrix
         std = np.sqrt(np.maximum(share @ matrix.multiply(matrix).tocsr() - mean**2, 0.0))
@@ -100,16 +107,30 @@ class Scaler:
         """Return the scaler where rows are loaded, so that no batch has to fetch it."""
         return Scaler(self.mean.to(device, dtype), self.std.to(device, dtype))
 
-    def store(self, x: Array, dtype: torch.dtype) -> Tensor:
-        """Rows in the form in which they are kept: tables standardised, images as they are, bytes as bytes."""
+    def store(self, x: Array, dtype: torch.dtype, rows: Array | None = None) -> Tensor:
+        """Rows in the form in which they are kept: tables standardised, images as they are, bytes as bytes.
+
+        ``rows`` are the numbers of those to keep; by default all.
+        """
         if x.ndim == 2:
-            return torch.as_tensor((x - self.mean.numpy()) / self.std.numpy(), dtype=dtype)
+            return self._standardised(x, dtype, rows)
+        x = x if rows is None else x[rows]
         # Channels beside each other in memory, as files have them: convolutions are faster so.
         images = np.moveaxis(x, 1, 3)
         pixels = np.ascontiguousarray(images).reshape(-1)
         pixels = pixels if pixels.flags.writeable else pixels.copy()
         stored = torch.as_tensor(pixels, dtype=None if x.dtype == np.uint8 else dtype)
         return stored.view(images.shape).permute(0, 3, 1, 2)
+
+    def _standardised(self, x: Array, dtype: torch.dtype, rows: Array | None) -> Tensor:
+        """Standardise in float64, block by block: nothing but the result is as large as the table."""
+        mean, std = self.mean.numpy(), self.std.numpy()
+        stored = torch.empty((len(x) if rows is None else len(rows), x.shape[1]), dtype=dtype)
+        size = max(1, _STORED_CELLS // x.shape[1])
+        for begin in range(0, len(stored), size):
+            block = slice(begin, begin + size)
+            stored[block] = torch.as_tensor((x[block if rows is None else rows[block]] - mean) / std)
+        return stored
 
     def load(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         """Return stored rows, or views made of them, as the network takes them."""

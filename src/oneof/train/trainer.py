@@ -17,7 +17,8 @@ def train(trial: Trial) -> Trial:
     and ``trial.diverged`` is the error that `finish` raises.
     """
     method, device = trial.method, trial.data.weight.device
-    recordable = device.type == "cuda" and isinstance(trial.data.x, Tensor)
+    on_device = isinstance(trial.data.x, Tensor) and isinstance(trial.data.sets, Tensor)  # and dense
+    recordable = device.type == "cuda" and on_device
     with (
         trial.checkpoint_in_use(),
         threads(method.thread_count()),

@@ -9,6 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from oneof.io.progress import EpochProgress
+from oneof.labels import SparseSets, dense_form
+from oneof.labels.sparse_sets import AnySets
 from oneof.metrics import approximated_accuracy
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint
@@ -52,9 +54,9 @@ class Trial:
     method: Method
     data: Data
     setup: Setup
-    rows: tuple[Array, Array]  # x and candidates, held-out rows included
+    rows: tuple[Array, AnySets]  # x and candidates, held-out rows included
     watched: Tensor | None = None  # (M, *shape), stored as the data are
-    sets: Array | None = None  # (V, K): candidate sets of the first V watched rows, which are for validation
+    sets: AnySets | None = None  # (V, K): candidate sets of the first V watched rows, which are for validation
     metrics: MetricCallback | None = None
     on_epoch: Callable[[int], None] | None = None
     pause: Callable[[], bool] | None = None
@@ -101,6 +103,18 @@ class Trial:
         self.told_to_stop = any(answer is True for answer in answers)
         self.state.epoch += 1
 
+    @property
+    def measured_in_blocks(self) -> bool:
+        """Whether probabilities of all watched rows are too many: where sets are sparse and nobody else asks."""
+        return isinstance(self.sets, SparseSets) and self.metrics is None
+
+    def score_block(self, rows: slice, evaluated: Tensor) -> Array | None:
+        """Return the scores of some validation rows from their class probabilities; None where not finite."""
+        probabilities: Array = evaluated.cpu().numpy()
+        if self.sets is None or not np.isfinite(probabilities).all():
+            return None
+        return approximated_accuracy(probabilities, dense_form(self.sets[rows]))
+
     def measure(self, evaluated: Tensor) -> dict[str, float] | None:
         """Return the score and the metrics of the watched rows from their class probabilities (M, K).
 
@@ -121,8 +135,9 @@ class Trial:
                 tensor.copy_(self.state.best_weights[name])
 
 
-def validation_score(probabilities: Array, sets: Array | None) -> dict[str, Array]:
+def validation_score(probabilities: Array, sets: AnySets | None) -> dict[str, Array]:
     """Return the score (...), where there are validation sets (..., V, K), by probabilities (..., M, K)."""
     if sets is None:
         return {}
-    return {"validation_score": approximated_accuracy(probabilities[..., : sets.shape[-2], :], sets).mean(-1)}
+    values = approximated_accuracy(probabilities[..., : sets.shape[-2], :], dense_form(sets))
+    return {"validation_score": values.mean(-1)}

@@ -225,7 +225,9 @@ class RecordedEvaluation(Recording):
 
         None where their probabilities are not finite.
         """
-        watched = [(run, rows) for run in runs if (rows := run.trials[0].watched) is not None]
+        in_blocks = {id(run): TrainingRun.measure(run)[0] for run in runs if run.trials[0].measured_in_blocks}
+        others = [run for run in runs if id(run) not in in_blocks]
+        watched = [(run, rows) for run in others if (rows := run.trials[0].watched) is not None]
 
         def compute() -> None:
             self._evaluated = [class_probabilities(run.method, run.data, rows) for run, rows in watched]
@@ -241,7 +243,7 @@ class RecordedEvaluation(Recording):
             (compute if self._graph is None else self._graph.replay)()
         evaluated = zip(watched, self._evaluated, strict=True)
         measured = {id(run): run.trials[0].measure(probabilities) for (run, _), probabilities in evaluated}
-        return [measured.get(id(run), {}) for run in runs]
+        return [(in_blocks | measured).get(id(run), {}) for run in runs]
 
 
 class _Known(NamedTuple):

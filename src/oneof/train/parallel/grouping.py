@@ -64,7 +64,8 @@ class _Pace(NamedTuple):
 def _pace(trial: Trial) -> _Pace | None:
     """Return the pace of a trial on a GPU; None elsewhere."""
     method, data = trial.method, trial.data
-    if data.weight.device.type != "cuda" or trial.finished or not isinstance(data.x, Tensor):
+    on_device = isinstance(data.x, Tensor) and isinstance(data.sets, Tensor)  # and dense
+    if data.weight.device.type != "cuda" or trial.finished or not on_device:
         return None
     steps = len(data) // method.batch_size_
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
@@ -83,11 +84,12 @@ def stack_key(trial: Trial) -> tuple[Any, ...] | None:
     method, data = trial.method, trial.data
     layers = [layer for module in method.modules() for layer in module.modules()]
     fits = can_stack(method.network, data.shape) and all(map(_is_stackable, layers))
-    if trial.finished or not isinstance(data.x, Tensor) or not fits or _fills_cache(trial):
+    on_device = isinstance(data.x, Tensor) and isinstance(data.sets, Tensor)  # and dense
+    if trial.finished or not on_device or not fits or _fills_cache(trial):
         return None
     settings = tuple(method.stack_settings().items())
     watched = [None if rows is None else (rows.shape, rows.dtype) for rows in (trial.watched, trial.sets)]
-    where = data.x.shape, data.candidates.shape, data.candidates.dtype, data.dtype, data.weight.device
+    where = data.x.shape, data.sets.shape, data.sets.dtype, data.dtype, data.weight.device
     # A model that was fitted before may still hold tables of other settings or other data.
     learned = tuple((name, tensor.shape) for name, tensor in method.learned().items())
     return type(method), settings, where, *watched, learned, trial.state.epoch
@@ -99,7 +101,7 @@ def _fills_cache(trial: Trial) -> bool:
     A table of rows does not count, since a step reads few of them; a queue does.
     """
     tables = trial.method.tables()
-    read_whole = [table for table in tables.values() if table.shape[:1] != trial.data.candidates.shape[:1]]
+    read_whole = [table for table in tables.values() if table.shape[:1] != trial.data.sets.shape[:1]]
     return any(table.device.type == "cpu" and table.nbytes > _MOST_CACHE for table in read_whole)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from oneof.augment import make_views
+from oneof.labels import dense_form
 from oneof.train.batch import Batch, Data
 from oneof.train.checkpoint import Checkpoint
 from oneof.train.divergence import weights_finite_by_trial
@@ -101,7 +102,7 @@ class StackedTrials(TrainingRun):
         if self.trials[0].watched is not None:
             which, rows = _distinct([(trial.watched,) for trial in self.trials if trial.watched is not None])
             self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which[self._first])
-        sets = [trial.sets for trial in self.trials if trial.sets is not None]
+        sets = [dense_form(trial.sets) for trial in self.trials if trial.sets is not None]
         self._sets = np.stack(sets) if sets else None
         self._metrics: dict[MetricCallback, list[int]] = {}  # and the trials that have each
         for i, trial in enumerate(self.trials):
