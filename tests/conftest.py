@@ -18,8 +18,7 @@ from sklearn.datasets import load_digits
 
 from oneof import METHODS
 from oneof.data import describe_datasets, load_dataset
-from oneof.train import Data, train
-from oneof.train.rows import Scaler
+from oneof.train import train
 
 # New examples on every run at a desk, the same ones where a run decides whether a change lands.
 settings.register_profile("oneof", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -27,10 +26,14 @@ settings.load_profile("oneof")
 
 torch.set_num_threads(1)  # whatever the environment says
 
-# Views where a method needs them; a queue that small problems fill; a warm-up that ends within a few epochs.
+# Views where a method needs them; a queue that small problems fill; a warm-up that ends within a few epochs, and a
+# teacher that a few steps teach.
 NEEDS = {
     "plcr": {"views": "plain+jitter+jitter"},
     "pico": {"views": "plain+jitter+jitter", "queue_size": 64},
+    "dirk": {"queue_size": 64, "teacher_momentum": 0.9},
+    "papi": {"embedding_size": 16},
+    "crosel": {"warm_up": 1, "memory": 2, "threshold": 0.6},
     "idgp": {"warm_up": 1},
     "valen": {"warm_up": 1},
     "membership": {"warm_up": 1},
@@ -39,6 +42,7 @@ NEEDS = {
 MEMBERS = {name: partial(method, **NEEDS.get(name, {})) for name, method in METHODS.items()}
 every_method = pytest.mark.parametrize("method", MEMBERS.values(), ids=MEMBERS)
 
+collect_ignore = ["wheel"]  # which make wheel runs
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 DESKTOP, PHONE = 1200, 400
 
@@ -88,18 +92,6 @@ def blobs():
 def fit_with(model, *given, **hooks):
     """Fit with hooks that `fit` does not have, such as on_epoch."""
     return model.finish(train(model.prepare(*given, **hooks)))
-
-
-def make_data(rows=12, features=4, classes=5, seed=0, dtype=torch.float64) -> Data:
-    """Random rows and candidate sets as the engine holds them."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(rows, features))
-    candidates = rng.random((rows, classes)) < 0.4
-    candidates[np.arange(rows), rng.integers(classes, size=rows)] = True
-    scaler = Scaler(torch.zeros(features, dtype=torch.float64), torch.ones(features, dtype=torch.float64))
-    return Data(
-        torch.as_tensor(x, dtype=dtype), torch.as_tensor(candidates), torch.ones(rows, dtype=dtype), scaler
-    )
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ import safetensors
 from sklearn.base import clone
 
 import oneof
-from conftest import every_method, make_data
+from conftest import every_method
 from fields_walk import TINY, every_field, every_field_once, pair
 from oneof import METHODS
 from oneof.estimator import PartialLabelClassifier, Role, check, hyperparameters, names_with, number
+from oneof.testing.small_problems import make_data
 from oneof.train.parallel import grouping
 
 STACK_KEY = "stack_key"  # of grouping: what trials of one stack have in common

@@ -14,10 +14,10 @@ from torch import nn
 from torch.distributions import Dirichlet, kl_divergence
 
 import oneof
-from conftest import make_data
 from oneof import functional as F
 from oneof.functional import adjacency, nearest_neighbours
 from oneof.nn import networks
+from oneof.testing.small_problems import make_data
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.loop import losses_of
 from test_golden import (

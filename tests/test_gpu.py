@@ -16,7 +16,7 @@ VIEWS = "weak+strong+strong"
 EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
 EPOCHS = 4
 # How often steps are recorded: once, or also when the warm-up is over and when snapshots are complete.
-RECORDINGS = {"idgp": 3, "membership": 2, "valen": 2, "pico": 2}
+RECORDINGS = {"idgp": 3, "membership": 2, "valen": 2, "pico": 2, "dirk": 2, "papi": 2, "crosel": 2}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def make(name, seed=0, **settings):
         "epochs": EPOCHS,
         "batch_size": 64,
         "lr": 0.02,
+        "schedule": "constant",  # another learning rate is another recording
         "views": VIEWS,
         **EXACT,
         **settings,
@@ -152,7 +153,7 @@ def test_a_recorded_evaluation_sees_the_present_weights(method, images, monkeypa
         assert len(set(model.history_["validation_score"])) == EPOCHS
 
 
-@pytest.mark.parametrize("name", ["idgp", "membership", "valen"])
+@pytest.mark.parametrize("name", ["idgp", "membership", "valen", "crosel"])
 def test_networks_side_by_side_are_those_one_after_the_other(name, images, monkeypatch):
     both = make(name).fit(*images)
     monkeypatch.setattr("oneof.train.batch.compute_pair", lambda first, second, device: (first(), second()))

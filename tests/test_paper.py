@@ -30,7 +30,14 @@ def test_file_says_what_it_is():
     assert set(PAPER) == {"source", "about", *LAYOUT}
     assert "ICLR 2023" in PAPER["source"]
     assert list(PAPER["about"]) == list(LAYOUT)
-    assert set(METHODS) - set(ALL) == {"pop", "competition", "membership"}  # later ones, and this library's own
+    assert set(METHODS) - set(ALL) == {
+        "pop",
+        "dirk",
+        "papi",
+        "crosel",
+        "competition",
+        "membership",
+    }  # later ones, and this library's own
 
 
 @pytest.mark.parametrize("name", LAYOUT)

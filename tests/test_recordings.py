@@ -113,7 +113,7 @@ def test_recorded_steps_are_those_taken_one_by_one(method, recordings):
     """Through the warm-up, and beyond it."""
     recorded = fit_recorded(made(method), rows())
     assert_same(recorded, made(method).fit(**rows()))
-    known = {"IDGP": 3, "Membership": 2, "VALEN": 2, "PiCO": 2}
+    known = {"IDGP": 3, "Membership": 2, "VALEN": 2, "PiCO": 2, "DIRK": 2, "PaPi": 2, "CroSel": 2}
     assert recordings.count("RecordedSteps") == known.get(type(recorded).__name__, 1)
     assert recordings.count("RecordedEvaluation") == (2 if isinstance(recorded, oneof.IDGP) else 1)
 

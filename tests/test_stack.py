@@ -26,6 +26,9 @@ NEEDS = {
     "VALEN": {"warm_up": 1},
     "Membership": {"warm_up": 1},
     "PiCO": {"queue_size": 40, "embedding_size": 16},
+    "DIRK": {"queue_size": 40, "embedding_size": 16},
+    "PaPi": {"ramp": 2, "embedding_size": 16},
+    "CroSel": {"warm_up": 1},
     "PLCR": {"ramp": 2},
 }
 VARIANTS = {

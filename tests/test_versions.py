@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import MEMBERS, every_method, make_data
+from conftest import MEMBERS, every_method
 from oneof import METHODS
 from oneof.bench.keys import baseline
+from oneof.testing.small_problems import make_data
 
 FILE = Path(__file__).parent / "versions.json"
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oneof.methods import (
         CAVL,
         CC,
+        DIRK,
         IDGP,
         LWS,
         METHODS,
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
         RC,
         VALEN,
         Competition,
+        CroSel,
         Membership,
+        PaPi,
         PiCO,
         load_model,
     )
@@ -50,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CAVL",
     "CC",
+    "DIRK",
     "IDGP",
     "LWS",
     "METHODS",
@@ -62,8 +66,10 @@ __all__ = [
     "Annotations",
     "CandidateKFold",
     "Competition",
+    "CroSel",
     "EMClassifier",
     "Membership",
+    "PaPi",
     "PartialLabels",
     "PiCO",
     "Pipeline",

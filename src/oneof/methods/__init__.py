@@ -17,9 +17,13 @@ from oneof.io.words import shown, warn
 from oneof.methods.cavl import CAVL
 from oneof.methods.cc import CC
 from oneof.methods.competition import Competition
+from oneof.methods.crosel import CroSel
+from oneof.methods.dirk import DIRK
 from oneof.methods.idgp import IDGP
+from oneof.methods.installed import installed
 from oneof.methods.lws import LWS
 from oneof.methods.membership import Membership
+from oneof.methods.papi import PaPi
 from oneof.methods.pico import PiCO
 from oneof.methods.plcr import PLCR
 from oneof.methods.pop import POP
@@ -35,6 +39,7 @@ from oneof.train.runtime import resolve_device
 __all__ = [
     "CAVL",
     "CC",
+    "DIRK",
     "IDGP",
     "LWS",
     "METHODS",
@@ -45,8 +50,10 @@ __all__ = [
     "VALEN",
     "Classifier",
     "Competition",
+    "CroSel",
     "Membership",
     "Model",
+    "PaPi",
     "PiCO",
     "classifiers",
     "load_model",
@@ -63,6 +70,9 @@ METHODS: dict[str, type[PartialLabelClassifier]] = {
     "cc": CC,
     "proden": PRODEN,
     "pop": POP,
+    "dirk": DIRK,
+    "papi": PaPi,
+    "crosel": CroSel,
     "membership": Membership,
     "competition": Competition,
 }
@@ -71,8 +81,13 @@ Model = Classifier | Pipeline
 
 
 def classifiers() -> dict[str, type[Classifier]]:
-    """Return what commands and plans know by name: the methods, and EMClassifier, which has no epochs."""
-    return {**METHODS, "em": EMClassifier}
+    """Return what commands and plans know by name: the methods, EMClassifier, and methods of other packages."""
+    return {**METHODS, "em": EMClassifier, **_of_others()}
+
+
+def _of_others() -> dict[str, type[PartialLabelClassifier]]:
+    taken = {PIPELINE, EMClassifier.__name__, *(method.__name__ for method in METHODS.values())}
+    return installed(frozenset({*METHODS, "em", "auto", "supervised", "oracle"}), frozenset(taken))
 
 
 def load_model(
@@ -92,7 +107,8 @@ def load_model(
     device : str, default="auto"
         Where the model shall predict.
     methods : dict, optional
-        Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``.
+        Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``. Those of
+        installed packages, by entry points of the group ``oneof.methods``, are known without.
     """
     if not isinstance(methods, Mapping | None):
         raise TypeError(f"methods is {shown(methods)}, but must be a dict of classes; pass {{'mine': Mine}}")
@@ -108,6 +124,8 @@ def load_model(
 
     def read(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Classifier:
         if facts.get("method") != EMClassifier.__name__:
+            if str(facts.get("method")) not in known:
+                known.update({method.__name__: method for method in _of_others().values()})
             return read_model(tensors, facts, known, network, device)
         if network is not None or device not in ("auto", "cpu"):
             warn(

@@ -47,6 +47,7 @@ class Competition(PartialLabelClassifier):
 
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
+    zero_off_sets: ClassVar[bool] = True
 
     kappa: float = number(0.1, ">= 0", doc="Trust in the process; 0 is CC, 1 believes it to the letter.")
     mixup: float | None = number(
@@ -56,7 +57,7 @@ class Competition(PartialLabelClassifier):
     def start(self, data: Data) -> None:
         """Make the network, tau = 1, M from the mean size of the sets, and C = 0."""
         super().start(data)
-        K, sizes = data.n_classes, F.members(data.candidates).sum(-1)
+        K, sizes = data.n_classes, data.set_sizes()
         self.tie_ = nn.Linear(1, 2).to(data.weight)
         self.affinity_ = nn.Linear(K if K <= _MOST_PAIRS else 1, K).to(data.weight)
         for parameter in (*self.tie_.parameters(), *self.affinity_.parameters()):

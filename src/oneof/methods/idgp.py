@@ -60,6 +60,7 @@ class IDGP(PartialLabelClassifier):
 
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
+    zero_off_sets: ClassVar[bool] = True
 
     objective: str = choice(
         "map",
@@ -135,26 +136,27 @@ class IDGP(PartialLabelClassifier):
         super().start(data)
         k = data.n_classes
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
-        self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K): PRODEN's weights; d of the released code
+        self.w_ = data.uniform()  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
             if self.outside != 0:
                 raise ValueError(
                     "objective='released' has no place for outside; use objective='map', or outside=0"
                 )
-            if data.candidates.dtype != torch.bool:
+            if data.weighted:
                 raise ValueError(
                     "objective='released' has no place for weights of candidates; use objective='map', or pass "
                     "y.candidates, by which all candidates are alike"
                 )
-            self.membership_ = data.candidates.to(data.dtype)  # (N, K): bm of the released code
+            self.membership_ = data.indicator()  # (N, K): bm of the released code
             return
-        wrong = (F.members(data.candidates).sum((-2, -1)) - len(data)).to(data.dtype)
+        wrong = (data.set_sizes().sum(-1) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
         if self.likelihood_weight is None:
             self.likelihood_weight_ = torch.full_like(self.p_, WEIGHTS[0])  # until it is chosen
         self.u_ = torch.zeros_like(self.w_)  # (N, K): log(lambda - min(b, 1)) at epoch r
-        self.v_ = self.u_.repeat_interleave(2, -1)  # (N, 2K): the same of alpha and beta at epoch q
-        self.u_taken_ = torch.zeros_like(self.w_[..., :1], dtype=torch.bool)  # (N, 1): whether it is made
+        read = self.d > 0 and self.objective != "ml" and self._snapshot_epochs()[1] < self.epochs
+        self.v_ = data.row_table(2 * k, "v_ of IDGP", read)  # (N, 2K): the same of alpha, beta at epoch q
+        self.u_taken_ = torch.zeros_like(data.weight, dtype=torch.bool).unsqueeze(-1)  # (N, 1): whether it is made
         self.v_taken_ = torch.zeros_like(self.u_taken_)
         self._all_taken = False, False
 
@@ -276,11 +278,14 @@ class IDGP(PartialLabelClassifier):
     def _snapshots(self) -> tuple[Snapshot, Snapshot]:
         """The snapshots of Eq. 10 and 11: of lambda at epoch r, of alpha and beta at epoch q."""
         u_all, v_all = self._all_taken
-        r, q = (self.warm_up if epoch is None else epoch for epoch in (self.r, self.q))
+        r, q = self._snapshot_epochs()
         return (
             Snapshot(self.u_, self.u_taken_, u_all, r, self.m),
             Snapshot(self.v_, self.v_taken_, v_all, q, self.d),
         )
+
+    def _snapshot_epochs(self) -> list[int]:
+        return [max(self.warm_up, epoch or 0) for epoch in (self.r, self.q)]
 
     def class_scores(self, x: Tensor) -> Tensor:
         """Return log lambda: theta of an example whose candidate set is unknown."""

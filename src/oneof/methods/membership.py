@@ -56,6 +56,7 @@ class Membership(PartialLabelClassifier):
 
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
+    zero_off_sets: ClassVar[bool] = True
 
     warm_up: int = count(
         10, ">= 0", doc="For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge."
@@ -68,11 +69,11 @@ class Membership(PartialLabelClassifier):
         self.judge_ = nn.Linear(2, 1).to(data.weight)  # its weights are lambda - 1 and kappa; its bias cancels
         for parameter in self.judge_.parameters():
             nn.init.zeros_(parameter)
-        self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
+        self.w_ = data.uniform()  # (N, K)
         drawn = torch.randperm(len(data)) < len(data) // _HELD_OUT  # not every tenth: classes may come in turn
         self.held_out_ = drawn.to(data.weight.device).expand(data.weight.shape).unsqueeze(-1).clone()  # (N, 1)
         self.weight_ = data.weight.unsqueeze(-1).clone()  # (N, 1): the moments count examples as the loss does
-        self.moments_ = self.w_.new_zeros(*self.w_.shape[:-2], 4, data.n_classes)  # see F.midpoints
+        self.moments_ = data.weight.new_zeros(*data.weight.shape[:-1], 4, data.n_classes)  # see F.midpoints
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Train g as f, and the judge at a rate of its own."""

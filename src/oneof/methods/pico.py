@@ -5,15 +5,14 @@ from copy import deepcopy
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from oneof import functional as F
 from oneof.estimator.fields import count, hyperparameters, number
+from oneof.methods.embedding import embed, follow, new_projection, next_places
 from oneof.methods.proden import PRODEN
-from oneof.nn.networks import Network
 from oneof.train.batch import Batch, Data
-from oneof.train.runtime import evaluating
 
 
 @hyperparameters
@@ -44,6 +43,7 @@ class PiCO(PRODEN):
     """
 
     needs_views: ClassVar[bool] = True
+    zero_off_sets: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False  # w follows the nearest prototype, whose nearness is no probability
     takes_outside: ClassVar[bool] = False
 
@@ -62,25 +62,18 @@ class PiCO(PRODEN):
     def start(self, data: Data) -> None:
         """Make the encoder, its moving average, their heads, the queue, the prototypes and w."""
         super().start(data)
-        self.projection_ = self._new_projection(data)
+        self.projection_ = new_projection(self.network_, data, self.embedding_size)
         self.key_network_, self.key_projection_ = deepcopy(self.network_), deepcopy(self.projection_)
         for module in (self.key_network_, self.key_projection_):
             module.requires_grad_(False)
         # One batch must fit: what a batch enqueues it must not overwrite itself.
         length = max(self.queue_size, self.batch_of(len(data)))
-        like, axes = data.weight, data.candidates.shape[:-2]
+        like, axes = data.weight, data.weight.shape[:-1]
         queue = torch.randn(*axes, length, self.embedding_size).to(like)
         self.queue_ = normalize(queue, dim=-1)  # (Q, E)
         self.queue_labels_ = like.new_full((*axes, length), -1, dtype=torch.int64)  # (Q,): -1 matches nothing
         self.pointer_ = like.new_zeros(axes, dtype=torch.int64)
         self.prototypes_ = like.new_zeros(*axes, data.n_classes, self.embedding_size)  # (K, E)
-
-    def _new_projection(self, data: Data) -> nn.Module:
-        """Make a head with one hidden layer of the size of the features."""
-        with evaluating([self.network_]):
-            size = self.network_.features(data.weight.new_zeros(1, *data.shape)).shape[-1]
-        head = nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, self.embedding_size))
-        return head.to(data.weight)
 
     def parameter_groups(self) -> list[dict[str, object]]:
         """Train the encoder and its projection head; the moving average follows by itself."""
@@ -90,13 +83,14 @@ class PiCO(PRODEN):
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch; w, prototypes and moving average are refreshed before, the queue after."""
         S, w = batch.candidates, batch.take(self.w_)
-        u, q = self._embed(self.network_, self.projection_, batch.views[0])
+        u, q = embed(self.network_, self.projection_, batch.views[0])
         pseudo = F.posterior(u.detach(), S).argmax(-1)  # (..., B)
         similarity = q.detach() @ self.prototypes_.mT  # (..., B, K), by the prototypes before this batch
         self.prototypes_.copy_(F.moved_prototypes(self.prototypes_, q.detach(), pseudo, self.prototype_momentum))
-        self._move_encoder()
+        follow(self.key_network_, self.network_, self.encoder_momentum)
+        follow(self.key_projection_, self.projection_, self.encoder_momentum)
         with torch.no_grad():
-            k = self._embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
+            k = embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
         if batch.before(self.prototype_start):
             contrastive = F.instance_contrast(q, k, self.queue_, self.temperature)
         else:
@@ -115,25 +109,10 @@ class PiCO(PRODEN):
             return 0.99
         return self.phi_start + batch.ramp(self.epochs, since=1) * (self.phi_end - self.phi_start)
 
-    @staticmethod
-    def _embed(network: Network, projection: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return outputs (..., B, K) and embeddings of unit length (..., B, E)."""
-        features = network.features(x)
-        outputs: Tensor = network.head(features)
-        return outputs, normalize(projection(features), dim=-1)
-
-    @torch.no_grad()
-    def _move_encoder(self) -> None:
-        """Let the moving average follow: parameters alone, running averages evolve by themselves."""
-        pairs = ((self.key_network_, self.network_), (self.key_projection_, self.projection_))
-        for average, module in pairs:
-            for old, new in zip(average.parameters(), module.parameters(), strict=True):
-                old.lerp_(new, 1 - self.encoder_momentum)
-
     def _enqueue(self, k: Tensor, labels: Tensor) -> None:
         """Overwrite the oldest embeddings, going round at the end."""
         length, size = self.queue_.shape[-2], k.shape[-2]
-        places = (self.pointer_.unsqueeze(-1) + torch.ones_like(labels).cumsum(-1) - 1) % length  # (..., B)
+        places = next_places(self.pointer_, k, length)  # (..., B)
         self.queue_.scatter_(-2, places.unsqueeze(-1).expand_as(k), k)
         self.queue_labels_.scatter_(-1, places, labels)
         self.pointer_.copy_((self.pointer_ + size) % length)

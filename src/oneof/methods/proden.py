@@ -24,11 +24,13 @@ class PRODEN(PartialLabelClassifier):
     Attributes
     ----------
     w_ : tensor of shape (training_rows_, K)
-        The label weights w.
+        The label weights w; where classes are very many, one for each candidate.
     """
 
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
+    takes_alim: ClassVar[bool] = True
+    zero_off_sets: ClassVar[bool] = True
 
     mixup: float = number(
         0.0, ">= 0", doc="Weight of the loss on mixed rows, whose targets are mixed alike.", roles=Role.LATER
@@ -37,7 +39,7 @@ class PRODEN(PartialLabelClassifier):
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""
         super().start(data)
-        self.w_ = F.uniform(data.candidates, data.dtype)  # (N, K)
+        self.w_ = data.uniform()  # (N, K)
 
     def step(self, batch: Batch) -> Tensor | Iterator[Tensor]:
         """Return the losses of a batch."""

@@ -1,6 +1,7 @@
 """RC: risk-consistent learning."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,6 +19,8 @@ class RC(PRODEN):
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, from a fresh pass after the previous visit's update;
     at first w = 1/|S|. PRODEN takes w from before that update.
     """
+
+    zero_off_sets: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""
