@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold
-from oneof.cli.options import Device, Images, Quiet
+from oneof.cli.app import app
+from oneof.cli.options import Device, Images
+from oneof.cli.output import fold, give, say, wanted
 
 
 @app.command()
@@ -20,7 +21,6 @@ def embed(
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of texts.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows at a time.")] = 64,
     device: Device = "auto",
-    quiet: Quiet = False,
 ) -> None:
     """Write features of a pretrained network for each row, beside its other columns.
 
@@ -31,9 +31,10 @@ def embed(
 
     tables.check_target(out, [table], table=out.suffix.lower() != ".npz")
     items, columns = _rows(table, images, text)
-    features = compute(items, model, text is not None, batch_size, device, not quiet)
+    features = compute(items, model, text is not None, batch_size, device, not wanted.quiet)
     _write(features, columns, out)
-    typer.echo(fold(f"{len(features)} rows of {features.shape[1]} features written to {out}"))
+    give({"rows": len(features), "features": features.shape[1], "out": out})
+    say(fold(f"{len(features)} rows of {features.shape[1]} features written to {out}"))
 
 
 def _rows(table: Path, images: str | None, text: str | None) -> tuple[list[Any], Any]:

@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from oneof.cli.app import fold
+from oneof.cli.output import fold, say
 from oneof.cli.votes import Labels
 
 if TYPE_CHECKING:
@@ -22,6 +20,11 @@ class Encoded(NamedTuple):
     rows: Any
     encoder: "TableEncoder | None"
 
+    @property
+    def said(self) -> dict[str, str]:
+        """What each column became, in words; empty where all were numbers."""
+        return {} if self.encoder is None else dict(self.encoder.said_)
+
     def joined(self, model: "Classifier") -> "Model":
         """Return a fitted model together with the encoder of its rows."""
         from oneof.pipeline import Pipeline
@@ -35,8 +38,7 @@ def training_table(
     others: Sequence[str],
     kinds: Sequence[str] | None,
     images: str | None,
-    size: int | None,
-    progress: bool,
+    size: int | tuple[int, int] | None,
     form: str | None,
     decisions: Sequence[Path] | None = None,
     ids: Sequence[str] = (),
@@ -49,7 +51,7 @@ def training_table(
     from oneof.cli.model_tables import read_training
 
     wanted = kinds_of(kinds)
-    rows, y = read_training(table, labels, others, images, size, progress, form, wanted, decisions, ids)
+    rows, y = read_training(table, labels, others, images, size, form, wanted, decisions, ids)
     return encode_table(rows, wanted, y), y
 
 
@@ -88,7 +90,7 @@ def encode_table(rows: Any, kinds: Mapping[str, str], y: Any) -> Encoded:
     encoder = TableEncoder(kinds or None).fit(rows)
     _refuse_labels(rows, encoder, kinds, y)
     for name, said in encoder.said_.items():
-        typer.echo(fold(f"column {name}: {said}"))
+        say(fold(f"column {name}: {said}"))
     return Encoded(encoder.transform(rows), encoder)
 
 
@@ -96,10 +98,11 @@ def _refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y
     """Refuse categories that are candidates of nearly all of their rows."""
     import numpy as np
 
-    from oneof.labels import encode
+    from oneof.labels import SparseSets, encode_sets
     from oneof.pipeline.column_kinds import as_texts
 
-    candidates, classes = encode(y)
+    sets, classes = encode_sets(y)
+    candidates = sets.matrix if isinstance(sets, SparseSets) else sets
     numbers = {str(name): number for number, name in enumerate(classes)}
     for column, kind in encoder.used_columns().items():
         if kind != "category" or column in kinds:
@@ -107,7 +110,7 @@ def _refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y
         texts = as_texts(rows[column])
         known = np.array([text is not None for text in texts])
         labels = np.array([numbers.get(text, -1) for text in texts[known]])
-        if (labels >= 0).all() and candidates[known, labels].mean() >= _NEARLY_ALL:
+        if (labels >= 0).all() and (candidates[np.flatnonzero(known), labels] > 0).mean() >= _NEARLY_ALL:
             raise ValueError(
                 f"the column {column!r} holds labels (such as {texts[known][0]!r}), which are candidates of their "
                 f"rows; pass --drop {column}, or --kind {column}=category to learn from them"

@@ -13,10 +13,10 @@ from oneof.data.download import Meter
 from oneof.data.folder import StrPath, decode_images
 from oneof.io.arguments import as_path
 from oneof.io.words import shown
-from oneof.nn.pretrained import load_pretrained
+from oneof.nn.pretrained import Sentences, pretrained_body
 from oneof.train.runtime import resolve_device
 
-_IMAGES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 def embed(
@@ -52,19 +52,23 @@ def embed(
     """
     _check(items, model, text, batch_size)
     place = resolve_device(device)
-    network = load_pretrained(model, text)
-    network.module.to(place)
+    network: Any = (Sentences(model) if text else pretrained_body(model)).to(place).eval()
     done: list[NDArray[np.float32]] = []
     with torch.inference_mode(), Meter("embedding", len(items), visible=progress) as meter:
         for start in range(0, len(items), batch_size):
             part = list(items[start : start + batch_size])
             given: Any = part
             if not text:
-                images = decode_images(part, network.size, 3, cache=False)
-                given = network.normalised(torch.as_tensor(np.array(images), device=place))
-            done.append(network.features(given).float().cpu().numpy())
+                images = decode_images(part, tuple(network.architecture["size"]), 3, cache=False)
+                given = torch.as_tensor(np.array(images), device=place).permute(0, 3, 1, 2) / 255
+            done.append(network(given).float().cpu().numpy())
             meter.show(start + len(part))
     return np.concatenate(done)
+
+
+def images_below(folder: Path) -> list[str]:
+    """Return all image files of a folder, in whatever sub-folders, named from the folder."""
+    return [file.relative_to(folder).as_posix() for file in sorted(folder.rglob("*")) if _is_image(file)]
 
 
 def class_folders(folder: StrPath) -> tuple[list[str], list[str]]:
@@ -83,7 +87,7 @@ def class_folders(folder: StrPath) -> tuple[list[str], list[str]]:
 
 
 def _is_image(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in _IMAGES
+    return path.is_file() and path.suffix.lower() in IMAGE_NAMES
 
 
 def _check(items: Any, model: Any, text: Any, batch_size: Any) -> None:
