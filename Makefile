@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage faults fuzz interop lint format clean
+.PHONY: help setup demo test coverage faults fuzz interop wheel docs lint format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -42,6 +42,26 @@ interop: $(READY) .venv-interop/ready  ## send labels through crowd-kit, cleanla
 	.venv-interop/bin/python -m pip install --quiet --requirement tests/interop/requirements.txt
 	@touch .venv-interop/ready
 
+wheel: .venv-wheel/ready  ## build wheel and sdist into dist/, and try the wheel in a clean environment (3 minutes)
+	.venv-wheel/bin/python tests/wheel
+
+.venv-wheel/ready: tests/wheel/requirements.txt constraints.txt
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --constraint constraints.txt --requirement tests/wheel/requirements.txt
+	@touch .venv-wheel/ready
+
+docs: $(READY) .venv-docs/ready  ## build the site, run the code on its pages, look at it in a browser; build/site (5 minutes)
+	PYTHONPATH=$(CURDIR)/src NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
+	PYTHONPATH=src .venv-docs/bin/python docs/tools/check.py build/site
+
+# The site's tools beside those of .venv, which run the code on its pages.
+.venv-docs/ready: docs/tools/requirements.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --requirement docs/tools/requirements.txt
+	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > $$(.venv-docs/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/oneof-environment.pth
+	@touch .venv-docs/ready
+
 lint: $(READY)  ## check format, style, types and which room imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -53,4 +73,4 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the commands above made
-	rm -rf .venv .venv-interop .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist demo.html
+	rm -rf .venv .venv-interop .venv-wheel .venv-docs .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache build dist demo.html

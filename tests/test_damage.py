@@ -83,7 +83,7 @@ def test_damaged_runs_are_not_done(plan, tmp_path):
     with pytest.warns(UserWarning, match="3 lines of the ledger"):
         assert start(plan, ledger).done == 2
     with pytest.warns(UserWarning, match="3 lines of the ledger"):
-        assert next(estimate(plan, ledger, 1, "cpu")) == "6 runs, 4 left"
+        assert str(next(estimate(plan, ledger, 1, "cpu"))) == "6 runs, 4 left"
     shown = invoke("status", plan.path, "--ledger", ledger)
     assert shown.stdout.startswith("2 of 6 runs done")
     assert shown.stderr == f"warning: {words}\n"

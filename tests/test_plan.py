@@ -7,9 +7,9 @@ import pytest
 from oneof import METHODS
 from oneof.bench.plan import data_checksum
 from oneof.bench.plan_file import read_plan
+from oneof.bench.published import published_plans
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-PLANS = sorted(path.name for path in BENCHMARKS.glob("*.toml") if path.stem not in ("paper", "settings"))
 PLAN = """
 title = "Small"
 datasets = ["lost", "msrcv2"]
@@ -170,9 +170,23 @@ def test_a_missing_plan_is_named(tmp_path):
         read_plan(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("name", PLANS)
+def test_plans_that_come_with_the_library_are_known_by_name(tmp_path, monkeypatch):
+    """What they read is beside their file, what they make is in the current folder; a file goes before a name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table2").mkdir()  # such as a report
+    plan = read_plan("table2")
+    assert plan.path == BENCHMARKS / "table2.toml"
+    assert plan.ledgers()[0] == Path("results/table2.jsonl")
+    assert all(run.sets.is_file() for run in read_plan("table1-cifar10").runs())
+    (tmp_path / "table3").write_text(PLAN, encoding="utf-8")
+    assert read_plan("table3").title == "Small"
+    assert read_plan("table3").ledgers()[0] == Path("results/table3.jsonl")
+    assert not {"paper", "settings"} & published_plans().keys()
+
+
+@pytest.mark.parametrize("name", published_plans())
 def test_plans_of_the_project(name):
-    plan = read_plan(BENCHMARKS / name)
+    plan = read_plan(BENCHMARKS / f"{name}.toml")
     assert plan.runs()
     assert plan.defaults == "baseline", (
         'a published plan must not follow later defaults: add defaults = "baseline"'

@@ -372,6 +372,8 @@ def test_command_names_no_folder_of_this_machine(plan, tmp_path, monkeypatch):
     Path("my plans").mkdir()
     write_report(write_plan(Path("my plans")), [ledger], tmp_path / "out")
     assert "\n    oneof run 'my plans/made.toml'\n" in (tmp_path / "out" / "report.md").read_text()
+    write_report(read_plan("table2-quick"), [ledger], tmp_path / "out")
+    assert "\n    oneof run table2-quick\n" in (tmp_path / "out" / "report.md").read_text()
 
 
 # --- curves and heat maps --------------------------------------------------------------------------------------

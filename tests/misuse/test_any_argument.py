@@ -135,6 +135,7 @@ CALLS = {
         GIVEN | {"sample_weight": None, "X_val": X, "y_val": S, "callbacks": (), "classes": [0, 1, 2]},
     ),
     "predict": (FITTED.predict, {"X": X}),
+    "predict_top": (FITTED.predict_top, {"X": X, "k": 2}),
     "predict_proba": (FITTED.predict_proba, {"X": X}),
     "predict_log_proba": (FITTED.predict_log_proba, {"X": X}),
     "score": (FITTED.score, GIVEN | {"sample_weight": np.ones(4)}),
@@ -142,6 +143,7 @@ CALLS = {
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
     "save": (FITTED.save, {"path": "model"}),
+    "to_onnx": (FITTED.to_onnx, {"path": "model.onnx"}),
     "EMClassifier.fit": (
         lambda **given: em().fit(**given),
         GIVEN | {"sample_weight": None, "separator": None, "classes": None},
@@ -172,7 +174,7 @@ CALLS = {
         {"items": ["a.png"], "model": "hf:none", "text": False, "batch_size": 1, "device": "cpu"},
     ),
     "encode": (oneof.encode, {"y": ["a", "b", "a"], "classes": ["a", "b"], "separator": "|"}),
-    "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"]}),
+    "encode a matrix": (oneof.encode, {"y": S, "classes": ["a", "b", "c"], "sparse_output": True}),
     "from_complementary": (oneof.from_complementary, {"y": ["a", "b"], "classes": ["a", "b", "c"]}),
     "from_votes": (
         oneof.from_votes,

@@ -110,12 +110,15 @@ COMMANDS = [
     refused("a misspelt command", "fitt pets.csv", "'fitt'", "'fit'"),
     refused("a misspelt option of all commands", "--verson", "--verson", "--version"),
     # --- fit
+    refused("export to what is no ONNX file", "export model new.pt", "'new.pt'", "model.onnx"),
+    refused("export of a table", "export pets.csv new.onnx", "is a table"),
+    refused("export over the model itself", "export model model", "model.onnx"),
     refused("fit without a table", "fit --out new", "TABLE", "fit --help"),
     refused("fit without --out", FIT, "--out", "fit --help"),
     refused("fit with a misspelt option", f"{FIT} --outt new", "--outt", "--out"),
     refused("fit with one table too many", f"{FIT} --out new pets.csv", "extra", "pets.csv"),
     refused("fit a table that is missing", f"fit no.csv {TINY} --out new", "'no.csv'", "check the path"),
-    refused("fit a folder", f"fit folder {TINY} --out new", "'folder'", ".csv"),
+    refused("fit a folder", f"fit folder {TINY} --out new", "'folder'", "one sub-folder for each class"),
     refused("fit a text file", f"fit text.txt {TINY} --out new", "'text.txt'", ".csv"),
     refused("fit an empty file", f"fit empty.csv {TINY} --out new", "'empty.csv'", "cannot be read"),
     refused("fit a binary file", f"fit binary.csv {TINY} --out new", "'binary.csv'", "cannot be read"),
@@ -200,6 +203,14 @@ COMMANDS = [
     refused("fit to a missing folder", f"{FIT} --out no/new", "'no'", "create it first"),
     refused("fit to the table itself", f"{FIT} --out pets.csv", "'pets.csv'", "overwritten"),
     refused("fit images that are not there", f"{FIT} --images id --out new", "pet0'", "check the names"),
+    refused("fit a folder with a column", "fit folder --images id --out new", "is a folder", "leave --images out"),
+    refused("fit a folder with other labels", "fit folder --candidates labels --out new", "'labels'", "'file'"),
+    refused(
+        "fit a table with a network for images",
+        "fit pets.csv --separator | --drop truth,id --set network=timm:resnet18 --out new --quiet",
+        "images",
+    ),
+    refused("predict a folder by a model of a table", "predict model folder --out new.csv", "is a folder"),
     refused("fit with views for images", f"{FIT} --set views=weak --out new", "images", "'jitter'"),
     refused("fit with misspelt views", f"{FIT} --set views=jiter --out new", "'jiter'", "'jitter'"),
     works(
@@ -391,6 +402,21 @@ COMMANDS = [
     works("inspect without a separator", "inspect pets.csv", "'cat|cow'", notes=("--separator '|'",)),
     # --- experiments
     refused("run without a plan", "run", "PLAN"),
+    refused(
+        "run a misspelt plan of the library",
+        "run tabel2-quick",
+        "no plan 'tabel2-quick'",
+        "did you mean 'table2-quick'",
+    ),
+    refused(
+        "status of a plan that nobody knows",
+        "status zebra",
+        "no plan 'zebra'",
+        "comes with oneof: competition-hard",
+    ),
+    refused(
+        "run a plan of a folder that is not there", "run none/table2", "no plan 'none/table2'", "check the path"
+    ),
     refused("run a plan that is missing", "run no.toml", "'no.toml'", "check the path"),
     refused("run a table", "run pets.csv", "'pets.csv'", "not valid TOML"),
     refused("run a folder", "run folder", "'folder'", "check the path"),

@@ -30,6 +30,7 @@ from oneof import (
 )
 from oneof.data import corrupt, decode_images, describe_datasets
 from oneof.metrics import approximated_accuracy, covering_rate, set_log_likelihood
+from oneof.testing import check_method
 
 THREE = ["cat", "cow", "dog"]
 
@@ -187,6 +188,9 @@ LABEL_ROWS = [
     refused("classes are a set", TypeError, lambda k: encode(k.sets, set(THREE)), "order of classes", "list"),
     refused("classes are a text", TypeError, lambda k: encode(k.sets, "cat"), "str", "list"),
     refused("classes are a number", TypeError, lambda k: encode(k.S, 3), "int", "list"),
+    refused(
+        "sparse_output is a text", TypeError, lambda k: encode(k.S, sparse_output="yes"), "'yes'", "True or False"
+    ),
     refused(
         "classes name one twice", ValueError, lambda k: encode(k.sets, [*THREE, "cat"]), "'cat'", "more than once"
     ),
@@ -756,7 +760,46 @@ DECISION_ROWS = [
     ),
 ]
 
+METHOD_ROWS = [
+    refused(
+        "check a model in place of its class",
+        TypeError,
+        lambda kit: check_method(oneof.CC()),
+        "CC()",
+        "the class itself",
+    ),
+    refused("check a method by name", TypeError, lambda kit: check_method("idgp"), "'idgp'", "must be a class"),
+    refused(
+        "check with settings in a list", TypeError, lambda kit: check_method(oneof.CC, ["lr"]), "['lr']", "dict"
+    ),
+    refused(
+        "check with a misspelt setting",
+        ValueError,
+        lambda kit: check_method(oneof.CC, {"epoch": 3}),
+        "'epoch'",
+        "no such setting",
+    ),
+    refused(
+        "expected failures without reasons",
+        TypeError,
+        lambda kit: check_method(oneof.CC, expected_failed_checks={"check_save"}),
+        "expected_failed_checks is {'check_save'}",
+        "dict",
+    ),
+]
 
-@parametrize([*DECISION_ROWS, *LABEL_ROWS, *DATA_ROWS, *CORRUPT_ROWS, *THEORY_ROWS, *FILE_ROWS, *TOGETHER_ROWS])
+
+@parametrize(
+    [
+        *DECISION_ROWS,
+        *METHOD_ROWS,
+        *LABEL_ROWS,
+        *DATA_ROWS,
+        *CORRUPT_ROWS,
+        *THEORY_ROWS,
+        *FILE_ROWS,
+        *TOGETHER_ROWS,
+    ]
+)
 def test_functions(row, kit):
     carry_out(row, kit)

@@ -146,10 +146,16 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     override: list[Mapping[str, Any]] = field(default_factory=list)
+    by_name: bool = False  # whether it was asked for by its name, as one of those that come with the library
+
+    @property
+    def folder(self) -> Path:
+        """Where what it makes is kept: beside the plan, and in the current folder if it was asked for by name."""
+        return Path() if self.by_name else self.path.parent
 
     def ledgers(self) -> list[Path]:
         """Return the ledgers in which its runs are by default: its own, and those that it shares."""
-        return [self.path.parent / "results" / f"{name}.jsonl" for name in (self.path.stem, *self.shares)]
+        return [self.folder / "results" / f"{name}.jsonl" for name in (self.path.stem, *self.shares)]
 
     def points(self, label: str, dataset: str) -> list[dict[str, Any]]:
         """Return the grid of a method on a data set; what is set for it alone takes the place of an axis."""

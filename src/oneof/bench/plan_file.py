@@ -9,6 +9,7 @@ from typing import Any
 from oneof.bench.candidate_files import CandidateFile, describe_file
 from oneof.bench.keys import baseline, plain
 from oneof.bench.plan import BOUNDS, DEFAULTS, Candidates, Plan, Split, plan_fields
+from oneof.bench.published import find_plan
 from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
@@ -24,11 +25,11 @@ _NO_BASELINE: dict[str, Any] = {"split": {}, "candidates": {"annotator": {}}}
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read and check a plan."""
-    path = Path(path)
-    content = read_toml(path, "plan")
+    """Read and check a plan: a file, or the name of a plan that comes with the library."""
+    file = find_plan(path := Path(path))
+    content = read_toml(file, "plan")
     try:
-        plan = _parse(path, content)
+        plan = replace(_parse(file, content), by_name=file != path)
         _check_runs(plan)
     except (ValueError, TypeError) as error:
         raise ValueError(f"the plan {str(path)!r}: {error}") from None
@@ -36,7 +37,7 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def _parse(path: Path, content: dict[str, Any]) -> Plan:
-    _known("the plan", content, [f.name for f in fields(Plan) if f.name != "path"])
+    _known("the plan", content, [f.name for f in fields(Plan) if f.name not in ("path", "by_name")])
     for name in ("title", "datasets", "methods"):
         if name not in content:
             raise ValueError(f"it has no {name!r}, but every plan names its title, datasets and methods")

@@ -1,9 +1,23 @@
 """The command line: one module for each group of commands."""
 
-from oneof.cli import bench, cache, compare, convert, data, embed, fit, models, review
+from oneof.cli import bench, cache, compare, convert, data, doctor, embed, export, fit, models, review
 from oneof.cli.app import app
 
-__all__ = ["app", "bench", "cache", "compare", "convert", "data", "embed", "fit", "main", "models", "review"]
+__all__ = [
+    "app",
+    "bench",
+    "cache",
+    "compare",
+    "convert",
+    "data",
+    "doctor",
+    "embed",
+    "export",
+    "fit",
+    "main",
+    "models",
+    "review",
+]
 
 
 def main() -> None:

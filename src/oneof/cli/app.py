@@ -1,23 +1,22 @@
 """The application: what every command shares. Each complaint is one line on standard error."""
 
 import ast
+import inspect
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from oneof import __version__
+from oneof.cli.output import note, reset, wanted
 from oneof.io.words import shown
-from oneof.pages.frame import one_line
 
 _UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
 
@@ -27,18 +26,11 @@ DataFolder = Annotated[
 ]
 
 
-fold = one_line  # for all that is printed: what comes out of a file must not control the terminal
-
-
-def note(kind: str, text: str) -> None:
-    """Say something on standard error."""
-    typer.echo(fold(f"{kind}: {text}"), err=True)
-
-
 class _OneLineErrors(TyperGroup):
     """Commands whose every complaint is one line on standard error: exit code 2, and 130 after Ctrl-C."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        reset()
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: note("warning", str(message))
             sys.exit(self._run(*args, **kwargs | {"standalone_mode": False}))
@@ -56,10 +48,12 @@ class _OneLineErrors(TyperGroup):
         return 2
 
 
-class _OptionsOnce(TyperCommand):
+class _Command(TyperCommand):
     """A command that refuses a repeated option of one value; otherwise the last value would win in silence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any("--json" in each.opts and not getattr(each, "is_flag", True) for each in self.params):
+            args = _with_value("--json", args)
         parser = self.make_parser(ctx)
         _, _, given = parser.parse_args(args=[*args])
         for parameter, times in Counter(given).items():
@@ -73,11 +67,52 @@ class _OptionsOnce(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def _with_value(option: str, args: list[str]) -> list[str]:
+    """Give an option whose value may be left out the value ``-``, standard output."""
+    values = [*args, "--"][1:]
+    return [
+        part
+        for arg, following in zip(args, values, strict=True)
+        for part in ([arg, "-"] if arg == option and following.startswith("--") else [arg])
+    ]
+
+
 class _Application(typer.Typer):
-    """Commands that are all of the same class."""
+    """Commands that are all of the same class, and have the options that say how results are printed."""
 
     def command(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-        return super().command(*args, cls=_OptionsOnce, **kwargs)
+        register = super().command(*args, cls=_Command, **kwargs)
+
+        def add(function: Any) -> Any:
+            register(_with_switches(function))
+            return function
+
+        return add
+
+
+_SWITCHES = {
+    "in_json": Annotated[bool, typer.Option("--json", help="Print the results as JSON.")],
+    "quietly": Annotated[bool, typer.Option("--quiet", help="Show no progress.")],
+}
+
+
+def _with_switches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a command with the options of all; one may have a ``--json`` of its own."""
+    signature = inspect.signature(function)
+    names = [name for name in _SWITCHES if name != "in_json" or "json_out" not in signature.parameters]
+
+    @wraps(function)
+    def command(*, in_json: bool = False, quietly: bool = False, **options: Any) -> Any:
+        wanted.json, wanted.quiet = wanted.json or in_json, quietly
+        return function(**options)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(name, kind, default=False, annotation=_SWITCHES[name]) for name in names]
+    command.__annotations__ = function.__annotations__ | {name: _SWITCHES[name] for name in names}
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), *added]
+    )
+    return command
 
 
 def _given_several_times(option: str, values: Sequence[str]) -> str:
@@ -88,7 +123,6 @@ def _given_several_times(option: str, values: Sequence[str]) -> str:
 app = _Application(
     cls=_OneLineErrors,
     help="Learn classifiers from candidate label sets: the truth is one of these labels.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Some environments, such as GitHub's, make typer colour even what goes into a file.
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
@@ -105,15 +139,6 @@ def _start(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def show_grid(header: Sequence[str], rows: list[list[str]]) -> None:
-    """Print a table."""
-    terminal = sys.stdout.isatty()
-    grid = Grid(*header, box=None, pad_edge=False)
-    for row in rows:
-        grid.add_row(*(Text(fold(cell)) for cell in row))  # Text: brackets are no markup here
-    Console(force_terminal=terminal, width=None if terminal else 200).print(grid)
 
 
 def named_values(texts: Sequence[str], example: str) -> dict[str, Any]:

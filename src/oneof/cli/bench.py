@@ -5,20 +5,27 @@ import os
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneof.cli.app import DataFolder, app, fold, note, show_grid
+from oneof.cli.app import DataFolder, app
+from oneof.cli.output import fold, give, note, say, show_grid, wanted
 
 if TYPE_CHECKING:
     from oneof.bench.plan import Plan
     from oneof.bench.running.engines import Engine
+    from oneof.bench.running.runner import PlanProgress
 
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A .toml file; see benchmarks/.")]
+PlanPath = Annotated[
+    Path,
+    typer.Argument(metavar="PLAN", help="A .toml file, or a plan that comes with oneof, such as table2-quick."),
+]
 LedgerPath = Annotated[
     Path | None,
-    typer.Option("--ledger", metavar="FILE", help="Where results are kept; results/PLAN.jsonl beside the plan."),
+    typer.Option(
+        "--ledger", metavar="FILE", help="Where results are kept; results/PLAN.jsonl beside the file, or here."
+    ),
 ]
 
 
@@ -48,33 +55,44 @@ def run(
     """Carry out the runs of a plan that are not in its ledger yet."""
     from oneof.bench.plan_file import read_plan
     from oneof.bench.running.board import Board, details, headline
-    from oneof.bench.running.estimate import estimate
     from oneof.bench.running.runner import Runner
     from oneof.train.runtime import resolve_device
 
     on_gpu = resolve_device(device).type == "cuda"
     _check_engine(engine, address, cpus_per_run, gpus_per_run)
-    content, path = read_plan(plan), _ledger(plan, ledger)
+    content = read_plan(plan)
+    path = ledger or content.ledgers()[0]
     count = worker_count(content, workers, on_gpu)
     root = None if data is None else str(data)
     if dry:
-        for line in estimate(content, path, count, device):
-            typer.echo(fold(line))
+        _tell_estimate(content, path, count, device)
         return
     if budget is not None and not budget > 0:
         raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
     place = _engine(engine, count, address, cpus_per_run, gpus_per_run)
     if ledger is None:
         path.parent.mkdir(exist_ok=True)
-    with Board(content.title) as board:
+    with Board(content.title, visible=not wanted.quiet) as board:
         progress = Runner(content, path, place, device=device, root=root, budget=budget, show=board.show).run()
-    typer.echo(headline(progress))
+    say(headline(progress))
     for kind, text in details(progress):
         if kind in ("failed", "unavailable"):
             note(kind, text)
-    typer.echo(fold(f"results are in {path}"))
+    say(fold(f"results are in {path}"))
+    give(_facts(progress, path))
     if progress.failed or progress.unavailable:
         raise typer.Exit(1)
+
+
+def _tell_estimate(plan: "Plan", ledger: Path, workers: int, device: str) -> None:
+    """Print how long a plan will take, each line when it is known."""
+    from oneof.bench.running.estimate import as_facts, estimate
+
+    parts = []
+    for part in estimate(plan, ledger, workers, device):
+        say(fold(str(part)))
+        parts.append(part)
+    give(as_facts(parts))
 
 
 def _check_engine(engine: EngineName, address: str | None, cpus: float, gpus: float) -> None:
@@ -89,7 +107,7 @@ def _check_engine(engine: EngineName, address: str | None, cpus: float, gpus: fl
 def sets(
     plan: PlanPath,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to write; sets/PLAN beside the plan.")
+        Path | None, typer.Option(metavar="FOLDER", help="Where to write; sets/PLAN beside the file, or here.")
     ] = None,
     device: Annotated[str, typer.Option(help="Of the annotator: auto, cpu, cuda or cuda:1.")] = "auto",
     data: DataFolder = None,
@@ -104,7 +122,7 @@ def sets(
     if content.candidates.process is None:
         raise ValueError(f"the plan {str(plan)!r} draws no candidate sets; name a process under [candidates]")
     drawn = replace(content, candidates=replace(content.candidates, files={}))
-    folder = plan.parent / "sets" / plan.stem if out is None else out
+    folder = content.folder / "sets" / content.path.stem if out is None else out
     targets = {folder / f"{run.dataset}-{run.trial}.npz": run for run in drawn.runs()}
     for path in targets:
         if path.exists():
@@ -115,16 +133,15 @@ def sets(
         note("sets", f"{path}, {path.stat().st_size // 1000} kB")
     named = {
         dataset: [
-            Path(os.path.relpath(path, plan.parent)).as_posix()
+            Path(os.path.relpath(path, content.folder)).as_posix()
             for path in targets
             if targets[path].dataset == dataset
         ]
         for dataset in content.datasets
     }
-    typer.echo("name them under [candidates]:")
-    typer.echo(
-        "files = { " + ", ".join(f"{dataset} = {json.dumps(paths)}" for dataset, paths in named.items()) + " }"
-    )
+    give({"files": named})
+    say("name them under [candidates]:")
+    say("files = { " + ", ".join(f"{dataset} = {json.dumps(paths)}" for dataset, paths in named.items()) + " }")
 
 
 @app.command()
@@ -134,23 +151,26 @@ def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
     from oneof.bench.running.board import details, headline
     from oneof.bench.running.runner import progress_of
 
-    path = _ledger(plan, ledger)
-    progress = progress_of(read_plan(plan), path)
+    content = read_plan(plan)
+    path = ledger or content.ledgers()[0]
+    progress = progress_of(content, path)
     if not path.exists():
         note("note", f"there is no ledger {str(path)!r} yet")
-    typer.echo(headline(progress))
+    give(_facts(progress, path))
+    say(headline(progress))
     if details(progress):
         show_grid(["", ""], [list(line) for line in details(progress)])
 
 
 @app.command()
 def report(
-    plan: Annotated[Path, typer.Option(metavar="PLAN", help="The plan whose runs are told.")],
+    plan: Annotated[Path, typer.Option(metavar="PLAN", help="The plan whose runs are told: a file, or a name.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     ledgers: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[LEDGER]...", help="By default results/PLAN.jsonl beside the plan, and those it shares."
+            metavar="[LEDGER]...",
+            help="By default results/PLAN.jsonl beside the file, or here, and those it shares.",
         ),
     ] = None,
     paper: Annotated[
@@ -162,8 +182,16 @@ def report(
     from oneof.bench.report.writer import write_report
 
     content = read_plan(plan)
-    for path in write_report(content, ledgers or content.ledgers(), out, paper):
-        typer.echo(fold(str(path)))
+    written = write_report(content, ledgers or content.ledgers(), out, paper)
+    give({"files": written})
+    for path in written:
+        say(fold(str(path)))
+
+
+def _facts(progress: "PlanProgress", ledger: Path) -> dict[str, Any]:
+    """Return where a plan stands, for JSON."""
+    names = ("total", "done", "failed", "unavailable", "running", "last", "seconds_left")
+    return {name: getattr(progress, name) for name in names} | {"ledger": ledger}
 
 
 def _engine(name: EngineName, workers: int, address: str | None, cpus: float, gpus: float) -> "Engine":
@@ -174,10 +202,6 @@ def _engine(name: EngineName, workers: int, address: str | None, cpus: float, gp
     from oneof.bench.running.engines import LocalEngine
 
     return LocalEngine(workers)
-
-
-def _ledger(plan: Path, ledger: Path | None) -> Path:
-    return plan.parent / "results" / f"{plan.stem}.jsonl" if ledger is None else ledger
 
 
 def worker_count(plan: "Plan", workers: int | None, on_gpu: bool = False) -> int:

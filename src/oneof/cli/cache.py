@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from oneof.cli.app import app, fold, show_grid
+from oneof.cli.app import app
+from oneof.cli.output import fold, give, say, show_grid
 
 
 class CacheKind(StrEnum):
@@ -30,12 +31,13 @@ def cache(
 
     kinds = list(dict.fromkeys(each.value for each in kind)) if kind else list(KINDS)
     if clear:
-        for each in clear_cache(kinds):
+        removed = clear_cache(kinds)
+        give({"removed": [each._asdict() for each in removed]})
+        for each in removed:
             files = "1 file" if each.files == 1 else f"{each.files} files"
-            typer.echo(fold(f"{each.kind}: removed {size_text(each.size)} in {files}, from {each.folder}"))
+            say(fold(f"{each.kind}: removed {size_text(each.size)} in {files}, from {each.folder}"))
         return
-    rows = [
-        [each.kind, str(each.files), size_text(each.size), each.meaning, str(each.folder)]
-        for each in cache_usage(kinds)
-    ]
+    kept = cache_usage(kinds)
+    give({"kept": [each._asdict() for each in kept]})
+    rows = [[each.kind, str(each.files), size_text(each.size), each.meaning, str(each.folder)] for each in kept]
     show_grid(["kind", "files", "size", "meaning", "folder"], rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneof.cli.app import app, note
+from oneof.cli.app import app
 from oneof.cli.method_options import shared_settings
 from oneof.cli.options import (
     Candidates,
@@ -18,7 +18,7 @@ from oneof.cli.options import (
     Ids,
     Images,
     Kinds,
-    Quiet,
+    Numbers,
     Seed,
     Separator,
     Settings,
@@ -28,6 +28,7 @@ from oneof.cli.options import (
     check_size,
     column_names,
 )
+from oneof.cli.output import give, note, say, wanted
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -44,7 +45,6 @@ _Methods = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Those to compare, such as cc,idgp; see oneof methods."),
 ]
-_Numbers = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the numbers.")]
 
 
 @app.command()
@@ -70,8 +70,7 @@ def compare(
     images: Images = None,
     size: Size = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a page.")] = None,
-    json_out: _Numbers = None,
-    quiet: Quiet = False,
+    json_out: Numbers = None,
 ) -> None:
     """Say which method to take: all are judged by the candidate sets of held-out rows.
 
@@ -82,17 +81,18 @@ def compare(
     from oneof.train.runtime import resolve_device
 
     _check_targets(table, html, json_out)
-    check_size(size, images)
+    check_size(size, images, table)
     check_format(form, table)
     resolve_device(device)
     shared = shared_settings(settings or []) | {"device": device}
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     others = [*column_names(ids), *column_names(drop)]
-    encoded, y = training_table(table, labels, others, kinds, images, size, not quiet, form)
-    found = judge(encoded.rows, y, names, cv, shared, random_state=seed, verbose=int(not quiet))
+    encoded, y = training_table(table, labels, others, kinds, images, size, form)
+    found = judge(encoded.rows, y, names, cv, shared, random_state=seed, verbose=int(not wanted.quiet))
     _write(found, table.name, html, json_out)
-    typer.echo(str(found))
+    say(str(found))
+    give(found.as_json())
     for path in filter(None, (html, json_out)):
         note("written", str(path))
 

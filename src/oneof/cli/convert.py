@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold, note
+from oneof.cli.app import app
 from oneof.cli.options import Separator
+from oneof.cli.output import fold, give, note, say
 from oneof.cli.votes import LongColumns, VoteColumns
 
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def _tell(found: "Annotations", target: Path, to_format: str | None) -> None:
     from oneof.data import tables
     from oneof.data.exchange.tabular import several_votes
 
-    typer.echo(fold(f"{found!r} written to {target}"))
+    say(fold(f"{found!r} written to {target}"))
     empty = int((found.votes_a_task == 0).sum())
+    give({"tasks": len(found), "without_label": empty, "classes": found.classes, "out": target})
     if empty and found.suggestions is None:
         note("hint", f"{empty} of {len(found)} tasks have no label; --labelled leaves them out")
     elif to_format in (None, "table") and tables.is_table(target) and target.suffix != ".npz":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneof.cli.app import DataFolder, app, fold, named_values, note, show_grid
+from oneof.cli.app import DataFolder, app, named_values
 from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
@@ -18,6 +18,7 @@ from oneof.cli.options import (
     check_format,
     column_names,
 )
+from oneof.cli.output import fold, give, note, say, show_grid, wanted
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -45,6 +46,8 @@ def datasets(data: DataFolder = None) -> None:
     """List the data sets that oneof knows."""
     from oneof.data import describe_datasets
 
+    known = describe_datasets(data)
+    give({"datasets": [each._asdict() for each in known]})
     rows = [
         [
             each.name,
@@ -56,7 +59,7 @@ def datasets(data: DataFolder = None) -> None:
             each.licence,
             each.source,
         ]
-        for each in describe_datasets(data)
+        for each in known
     ]
     show_grid(["name", "rows", "row", "classes", "set size", "present", "licence", "source"], rows)
 
@@ -80,7 +83,6 @@ def corrupt(
     annotator_seed: Annotated[int, typer.Option(help="Of the annotator.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     data: DataFolder = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Make candidate sets for the training part of a data set out of its true labels.
 
@@ -103,9 +105,9 @@ def corrupt(
             "--annotator-seed"
         )
     train, test = _parts(dataset, data)
-    if not quiet and asks_annotator(process):
+    if asks_annotator(process):
         note("annotator", "a clean classifier that says which wrong labels are likely, trained once and kept")
-    sources: Any = {"annotator": annotator, "test": test, "device": device, "verbose": int(not quiet)}
+    sources: Any = {"annotator": annotator, "test": test, "device": device, "verbose": int(not wanted.quiet)}
     _write_sets(out, train, generate(train, process, seed=seed, parameters=parameters, **sources))
 
 
@@ -138,11 +140,12 @@ def _write_sets(out: Path, train: "PartialLabels", made: "Generated") -> None:
         truth = train.classes[train.y]
         np.savez(file, x=train.x, candidates=made.candidates, y=truth, classes=train.classes, manifest=manifest)
     for name in ("mean_size", "one_label", "full", "certain_distractor"):
-        typer.echo(f"{name.replace('_', ' '):20}{made.manifest[name]:.4f}")
+        say(f"{name.replace('_', ' '):20}{made.manifest[name]:.4f}")
     for name in ("annotator_train_accuracy", "annotator_test_accuracy"):
         if made.manifest.get(name) is not None:
-            typer.echo(f"{name.replace('_', ' '):26}{made.manifest[name]:.4f}")
-    typer.echo(fold(f"{len(made.candidates)} candidate sets written to {out}"))
+            say(f"{name.replace('_', ' '):26}{made.manifest[name]:.4f}")
+    give({**made.manifest, "rows": len(made.candidates), "out": out})
+    say(fold(f"{len(made.candidates)} candidate sets written to {out}"))
 
 
 @app.command()
@@ -171,7 +174,7 @@ def inspect(
     from oneof.cli.model_tables import labels_of, read, truth_for
     from oneof.data import tables
     from oneof.data.inspection import inspect as look
-    from oneof.data.inspection_summary import lines, write_page
+    from oneof.data.inspection_summary import as_facts, lines, write_page
 
     if html is not None:
         tables.check_target(html, [table], table=False)
@@ -182,24 +185,31 @@ def inspect(
     classes = labels.classes if where.given else labels.columns.to_numpy()
     result = look(labels, classes, None if truth is None else truth_for(data, truth, classes))
     for line in lines(result):
-        typer.echo(line)
-    if outside:
-        typer.echo(_outside_line(data, [*columns, *column_names(drop)], labels))
+        say(line)
+    rate = _outside_rate(data, [*columns, *column_names(drop)], labels) if outside else None
+    give({**as_facts(result), "estimated_outside": rate})
+    if rate is not None:
+        say(_outside_line(rate))
     if html is not None:
         write_page(result, html, table.name)
         note("page", str(html))
 
 
-def _outside_line(data: "Table", apart: list[str], labels: Any) -> str:
+def _outside_rate(data: "Table", apart: list[str], labels: Any) -> float:
     """Estimate how many rows lack their true label."""
     from oneof.cli.encoding import encode_table
     from oneof.cli.model_tables import features
-    from oneof.estimator.outside import LEAST_RATE, outside_rate
+    from oneof.estimator.outside import outside_rate
     from oneof.methods import METHODS
 
     settings: dict[str, Any] = {"random_state": 0}
     rows = encode_table(features(data, apart), {}, labels).rows
-    rate = outside_rate(METHODS["competition"](**settings), rows, labels)
+    return outside_rate(METHODS["competition"](**settings), rows, labels)
+
+
+def _outside_line(rate: float) -> str:
+    from oneof.estimator.outside import LEAST_RATE
+
     if rate < LEAST_RATE:
         return fold("Hardly any row lacks its true label (estimated: below 1 %).")
     return fold(

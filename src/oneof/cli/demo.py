@@ -54,7 +54,8 @@ def run_demo(
     echo: Callable[[str], None],
     seeds: Sequence[int] = range(5),
     epochs: int | None = None,
-) -> None:
+    visible: bool = True,
+) -> DemoReport:
     """Run the demo, print its table and write its page, and its numbers when ``json_out`` is given.
 
     Each seed makes a split, its candidate sets and initial weights. ``epochs`` None leaves each method its
@@ -62,19 +63,22 @@ def run_demo(
     """
     # Around all the work: a folder that does not exist is an error before the work begins, not after it.
     with replacing(out) as page, replacing(json_out) if json_out else nullcontext() as numbers:
-        report = experiment([int(seed) for seed in seeds], epochs, _processes(), echo)
+        report = experiment([int(seed) for seed in seeds], epochs, _processes(), echo, visible)
         page.write_text(render(content(report)), encoding="utf-8")
         if numbers:
             numbers.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
     echo(report.as_text())
     echo(ADVICE)
     echo(f"page: {out.resolve()}" + (f"\nnumbers: {json_out.resolve()}" if json_out else ""))
+    return report
 
 
-def experiment(seeds: list[int], epochs: int | None, processes: int, echo: Callable[[str], None]) -> DemoReport:
+def experiment(
+    seeds: list[int], epochs: int | None, processes: int, echo: Callable[[str], None], visible: bool = True
+) -> DemoReport:
     """Train every contender on the problem of every seed."""
     begun = time.perf_counter()
-    with _progress(len(seeds) * (1 + len(CONTENDERS)), echo) as watched:
+    with _progress(len(seeds) * (1 + len(CONTENDERS)), echo, visible) as watched:
         problems = list(watched(in_order(make_problem, [(seed,) for seed in seeds], processes)))
         tasks = [
             (contender, problem, seed, epochs)
@@ -144,11 +148,13 @@ def in_order(function: Callable[..., _T], tasks: list[tuple[Any, ...]], processe
 
 
 @contextmanager
-def _progress(total: int, echo: Callable[[str], None]) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:
+def _progress(
+    total: int, echo: Callable[[str], None], visible: bool
+) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:
     """Give a function that passes results on and shows how many have come."""
     # Not rich's own guess: it takes a pipe for a terminal when FORCE_COLOR is set.
     bar = None
-    if sys.stderr.isatty():
+    if visible and sys.stderr.isatty():
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar = Progress(*columns, console=Console(stderr=True), transient=True)
         task = bar.add_task("trainings", total=total)
@@ -160,7 +166,7 @@ def _progress(total: int, echo: Callable[[str], None]) -> Iterator[Callable[[Ite
             finished += 1
             if bar is not None:
                 bar.advance(task)
-            elif finished % max(1, total // _PLAIN_LINES) == 0:
+            elif visible and finished % max(1, total // _PLAIN_LINES) == 0:
                 echo(f"{finished} of {total} trainings done")
             yield result
 

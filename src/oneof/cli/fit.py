@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, fold
+from oneof.cli.app import app
 from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
@@ -19,7 +19,6 @@ from oneof.cli.options import (
     Ids,
     Images,
     Kinds,
-    Quiet,
     Seed,
     Separator,
     Settings,
@@ -29,6 +28,7 @@ from oneof.cli.options import (
     check_size,
     column_names,
 )
+from oneof.cli.output import fold, give, say, wanted
 from oneof.cli.votes import (
     CountColumns,
     Denial,
@@ -71,61 +71,80 @@ def fit(
     form: Format = None,
     images: Images = None,
     size: Size = None,
-    quiet: Quiet = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
-    All columns but those of labels, --id and --drop are features; with --images the images alone are. What becomes
-    of columns with gaps, categories, dates and text is printed, and kept in the model.
+    All columns but those of labels, --id and --drop are features; with --images, and in a folder with one
+    sub-folder a class, the images alone are. What becomes of columns with gaps, categories, dates and text is
+    printed, and kept in the model.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.encoding import training_table
-    from oneof.train.runtime import resolve_device
 
     _check_model_target(out, table)
-    check_size(size, images)
+    check_size(size, images, table)
     check_format(form, table)
-    resolve_device(device)
-    make = _maker(method, estimator, settings or [], seed, device, quiet)
+    make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    scale = size or _size_for(settings or [], images is not None or table.is_dir())
     encoded, y = training_table(
-        table, labels, column_names(drop), kinds, images, size, not quiet, form, decisions, column_names(ids)
+        table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
     )
     model = make(encoded.rows, y).fit(encoded.rows, y)
     encoded.joined(model).save(out)
-    typer.echo(f"{_summary(model, y)}\n{fold(f'{type(model).__name__} model written to {out}')}")
+    _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    """Print what was learned from, and where the model is."""
+    give(facts)
+    say(
+        "{rows} rows, {features} features, {classes} classes, ".format(**facts)
+        + f"{facts['mean_set_size']:.2f} candidates in a set on average"
+    )
+    say(fold(f"{facts['method']} model written to {facts['out']}"))
 
 
 def _maker(
-    method: str, estimator: str | None, settings: list[str], seed: int, device: str, quiet: bool
+    method: str, estimator: str | None, settings: list[str], seed: int, device: str
 ) -> "Callable[[Any, Any], Classifier]":
     """Check the options of a model; return what makes it, given rows and candidate sets."""
     from oneof.estimator.fields import check
+    from oneof.train.runtime import resolve_device
 
+    resolve_device(device)
     if method.lower() == "auto":
         if estimator is not None:
             raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
         given = shared_settings(settings)
-        return lambda rows, sets: _recommended(rows, sets, given, seed, device, quiet)
+        return lambda rows, sets: _recommended(rows, sets, given, seed, device)
     cls = method_named(method)
-    model = cls(**settings_of([cls], settings), **_options(cls, estimator, seed, device, quiet))
+    model = cls(**settings_of([cls], settings), **_options(cls, estimator, seed, device))
     check(model)
     return lambda rows, sets: model
 
 
-def _recommended(
-    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str, quiet: bool
-) -> "Classifier":
+def _recommended(rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str) -> "Classifier":
     """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
     from oneof.comparison import compare
 
-    found = compare(rows, sets, settings=settings | {"device": device}, random_state=seed, verbose=int(not quiet))
-    typer.echo(found.advice)
+    found = compare(
+        rows, sets, settings=settings | {"device": device}, random_state=seed, verbose=int(not wanted.quiet)
+    )
+    say(found.advice)
     cls = method_named(found.best)
     own = {each.name for each in fields(cls)}
     kept = {name: value for name, value in settings.items() if name in own}
-    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto", quiet))
+    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto"))
+
+
+def _size_for(settings: list[str], of_images: bool) -> tuple[int, int] | None:
+    """Return the size of images that a pretrained network wants, if --set names one."""
+    from oneof.nn.pretrained import input_size, is_pretrained
+
+    named = [text.partition("=")[2].strip() for text in settings if text.partition("=")[0].strip() == "network"]
+    return input_size(named[-1]) if of_images and named and is_pretrained(named[-1]) else None
 
 
 def _check_model_target(out: Path, table: Path) -> None:
@@ -136,9 +155,7 @@ def _check_model_target(out: Path, table: Path) -> None:
         raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
-def _options(
-    cls: "type[Classifier]", estimator: str | None, seed: int, device: str, quiet: bool
-) -> dict[str, Any]:
+def _options(cls: "type[Classifier]", estimator: str | None, seed: int, device: str) -> dict[str, Any]:
     """Return the settings that have options of their own, as far as the method has them."""
     names = {each.name for each in fields(cls)}
     if "estimator" not in names and estimator is not None:
@@ -147,13 +164,15 @@ def _options(
         )
     if "device" not in names and device not in ("auto", "cpu"):
         raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
-    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": 0 if quiet else 1}
+    given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": int(not wanted.quiet)}
     return {name: value for name, value in given.items() if name in names and value is not None}
 
 
-def _summary(model: "Classifier", y: Any) -> str:
-    import numpy as np
+def _facts(model: "Classifier", y: Any) -> dict[str, Any]:
+    """Return what was learned from."""
+    from oneof.labels import encode_sets
+    from oneof.labels.sparse_sets import set_sizes
 
-    sets = np.asarray(y)
-    size = f"{sets.sum(1).mean():.2f} candidates in a set on average"
-    return f"{len(sets)} rows, {model.n_features_in_} features, {sets.shape[1]} classes, {size}"
+    sets, classes = encode_sets(y)
+    shape = {"rows": len(sets), "features": model.n_features_in_, "classes": len(classes)}
+    return shape | {"mean_set_size": float(set_sizes(sets).mean())}

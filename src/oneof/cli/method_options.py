@@ -31,6 +31,7 @@ def settings_of(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[s
     """Read NAME=VALUE texts into the hyper-parameters of methods."""
     from oneof.io.words import alternatives
     from oneof.nn.networks import NETWORKS
+    from oneof.nn.pretrained import is_pretrained
 
     options = {each.name: each.metadata.get("option") for cls in known for each in fields(cls)}
     allowed = [name for name, option in options.items() if not option]
@@ -41,7 +42,9 @@ def settings_of(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[s
         if name not in allowed:
             who = f"{known[0].__name__} has no" if len(known) == 1 else "no method has a"
             raise ValueError(f"{who} setting {name!r}; {alternatives(name, allowed)}")
-    networks = ["auto", *NETWORKS]
-    if settings.get("network", "auto") not in networks:
-        raise ValueError(f"network is {settings['network']!r}, but must be one of {networks}")
+    network, networks = settings.get("network", "auto"), ["auto", *NETWORKS]
+    if network not in networks and not is_pretrained(network):
+        raise ValueError(
+            f"network is {network!r}, but must be one of {networks}, or a pretrained one such as timm:resnet18"
+        )
     return settings

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from numpy.typing import NDArray
 
-from oneof.cli.app import fold, note
+from oneof.cli.output import fold, give, note, say, wanted
 from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
+from oneof.data.embedding import IMAGE_NAMES, class_folders, images_below
 from oneof.data.folder import decode_images, image_paths
 from oneof.io import tensors as tensor_file
 from oneof.io.words import listed, shown
-from oneof.labels import encode
+from oneof.labels import encode, encode_sets
 from oneof.labels.separators import is_list_text
 from oneof.labels.validation import rows_text
 from oneof.methods import Model, load_model
@@ -23,8 +23,8 @@ from oneof.pipeline import Pipeline, TableEncoder
 from oneof.review import apply_decisions
 
 _MARKS = "|;,"  # that may stand between the labels of a cell
-_IMAGE_NAMES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _NAMED = 5  # labels in a message
+FILE, CANDIDATES = "file", "candidates"  # the columns of a folder of images
 
 
 def load(path: Path) -> Model:
@@ -40,14 +40,18 @@ def read(
     images: str | None,
     size: int | tuple[int, int] | None = None,
     channels: Any = None,
-    progress: bool = True,
     form: str | None = None,
     texts: Collection[str] = (),
 ) -> tables.Table:
     """Read a table, ``-`` in the format ``form``; with ``images`` its rows are the images that this column names.
 
-    The columns ``texts`` are no numbers, whatever they look like.
+    The columns ``texts`` are no numbers, whatever they look like. A folder of images stands for a table of its
+    files and, where there is a sub-folder for each class, its ``candidates``.
     """
+    if table.is_dir():
+        data = _folder_table(table, columns, images)
+        paths = [table / name for name in data.columns[FILE]]
+        return data._replace(rows=decode_images(paths, size, channels, progress=not wanted.quiet))
     if not tables.is_table(table) and _is_model(table):
         raise ValueError(f"{str(table)!r} is a model, but a table is needed here; give a file of rows")
     if images is None:
@@ -59,7 +63,26 @@ def read(
         )
     data = tables.read_table(table, [*columns, images], form=form)
     paths = image_paths(table, images, data.columns[images].tolist())
-    return data._replace(rows=decode_images(paths, size, channels, progress=progress))
+    return data._replace(rows=decode_images(paths, size, channels, progress=not wanted.quiet))
+
+
+def _folder_table(folder: Path, columns: list[str], images: str | None) -> tables.Table:
+    """Return the columns of a folder of images: their files, and if asked for the names of their sub-folders."""
+    if images is not None:
+        raise ValueError(f"{str(folder)!r} is a folder, whose images have no column; leave --images out")
+    unknown = [name for name in columns if name not in (FILE, CANDIDATES)]
+    if unknown:
+        raise ValueError(
+            f"{str(folder)!r} is a folder of images, which has the columns {FILE!r} and {CANDIDATES!r} (the names "
+            f"of its sub-folders), and none of the name {shown(unknown[0])}; name one of them, or give a table"
+        )
+    if CANDIDATES in columns:
+        files, classes = class_folders(folder)
+        return tables.Table(folder, None, pd.DataFrame({FILE: files, CANDIDATES: classes}, dtype=object))
+    files = images_below(folder)
+    if not files:
+        raise ValueError(f"there is no image in the folder {str(folder)!r}; check the path")
+    return tables.Table(folder, None, pd.DataFrame({FILE: files}, dtype=object))
 
 
 def read_for(
@@ -67,6 +90,11 @@ def read_for(
 ) -> tables.Table:
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
     if model.input_shape_ is None:
+        if table.is_dir():
+            raise ValueError(
+                f"{str(table)!r} is a folder, but the model was fitted on a table of {model.n_features_in_} "
+                "features, not on images; give a table"
+            )
         if images is not None:
             raise ValueError(
                 f"--images is {images!r}, but the model was fitted on a table of {model.n_features_in_} features, "
@@ -76,7 +104,7 @@ def read_for(
         kinds = encoder.used_columns() if encoder else {}
         texts = [name for name, kind in kinds.items() if kind != "number"]
         return read(table, columns, None, form=form, texts=texts)
-    if images is None:
+    if images is None and not table.is_dir():
         data = read(table, columns, None, form=form)
         if not isinstance(data.rows, np.ndarray):
             raise ValueError(
@@ -102,7 +130,7 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
         raise ValueError(f"{str(data.path)!r} has 1 row, but a model is fitted on at least 2; add rows")
     for name in data.rows.columns.difference(list(apart), sort=False):
         cell = data.rows[name].iloc[0]
-        if isinstance(cell, str) and cell.lower().endswith(_IMAGE_NAMES):
+        if isinstance(cell, str) and cell.lower().endswith(IMAGE_NAMES):
             raise ValueError(
                 f"the column {name!r} names image files (such as {cell!r}); pass --images {name} to learn from "
                 f"them, or --drop {name} to leave them out"
@@ -115,8 +143,7 @@ def read_training(
     labels: Labels,
     others: Sequence[str],
     images: str | None,
-    size: int | None,
-    progress: bool,
+    size: int | tuple[int, int] | None,
     form: str | None = None,
     texts: Collection[str] = (),
     decisions: Sequence[Path] | None = None,
@@ -128,7 +155,7 @@ def read_training(
     labels.
     """
     apart = [*labels.in_table, *others, *ids]
-    data, y = labels_of(read(table, apart, images, size, progress=progress, form=form, texts=texts), labels)
+    data, y = labels_of(read(table, apart, images, size, form=form, texts=texts), labels)
     rows = features(data, apart)
     if not decisions:
         return rows, y
@@ -176,24 +203,25 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
 
 
 def labels_of(data: tables.Table, labels: Labels) -> tuple[tables.Table, Any]:
-    """Return the table and what it is labelled with: votes, or candidate sets as a frame named by classes."""
+    """Return the table and what it is labelled with: votes, or sets: a frame, or of very many classes lists."""
     if labels.given is not None:
         return labels.given.read(data)
     if labels.prefix is not None:
         data = one_hot_sets(data, labels.prefix, labels.column)
-    sets, classes = encode(read_labels(data, labels.column, labels.separator))
-    return data, pd.DataFrame(sets, columns=classes)
+    cells = read_labels(data, labels.column, labels.separator)
+    sets, classes = encode_sets(cells)
+    return data, pd.DataFrame(sets, columns=classes) if isinstance(sets, np.ndarray) else cells
 
 
 def labels_for(model: Model, data: tables.Table, labels: Labels) -> tuple[tables.Table, Any, Any]:
-    """Return the table, its sets over the model's classes (votes, or a boolean matrix), and how they are shown."""
+    """Return the table, its sets over the model's classes (votes, a matrix or sparse), and how they are shown."""
     if labels.given is not None:
         data, judged = labels.given.read(data, model.classes_)
         return data, judged, [model.classes_[row].tolist() for row in judged.candidates]
     if labels.prefix is not None:
         data = one_hot_sets(data, labels.prefix, labels.column)
     cells = read_labels(data, labels.column, labels.separator, model.classes_)
-    return data, encode(cells, model.classes_)[0], data.columns[labels.column]
+    return data, encode_sets(cells, model.classes_)[0], data.columns[labels.column]
 
 
 def one_hot_sets(data: tables.Table, prefix: str, column: str) -> tables.Table:
@@ -244,7 +272,9 @@ def with_ids(keys: Any, results: dict[str, Any]) -> Any:
 def write_results(result: Any, out: Path, form: str | None = None) -> None:
     """Write results, and say so."""
     tables.write_table(result, out, form)
-    typer.echo(fold(f"{len(result)} rows written to {out}"), err=tables.is_standard(out))
+    give({"rows": len(result), "columns": list(result), "out": out})
+    if not (tables.is_standard(out) and wanted.quiet):
+        say(fold(f"{len(result)} rows written to {out}"), err=tables.is_standard(out))
 
 
 def _is_model(path: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oneof.cli.app import app, show_grid
+from oneof.cli.app import app
 from oneof.cli.method_options import method_named
 from oneof.cli.options import (
     Candidates,
@@ -18,21 +18,23 @@ from oneof.cli.options import (
     Ids,
     Images,
     ModelPath,
+    Numbers,
     Separator,
     TableOut,
     TablePath,
     check_format,
+    check_json,
     column_names,
 )
+from oneof.cli.output import give, say, show_grid, wanted
 from oneof.cli.votes import (
     CountColumns,
     Denial,
-    Labels,
     LongColumns,
     VoteColumns,
     VotesFile,
     label_options,
-    vote_options,
+    scored_labels,
 )
 
 
@@ -54,13 +56,16 @@ def methods(
     if name is None:
         rows = [[key, (inspect.getdoc(method) or "").partition("\n")[0]] for key, method in classifiers().items()]
         show_grid(["method", "description"], rows)
-        typer.echo(ADVICE)
+        say(ADVICE)
+        give({"methods": dict(rows), "advice": ADVICE})
     else:
         rows = [
             [each.name, repr(each.default), _accepted(each), each.metadata.get("doc", "")]
             for each in fields(method_named(name))
         ]
-        show_grid(["setting", "default", "accepts", "meaning"], rows)
+        header = ["setting", "default", "accepts", "meaning"]
+        show_grid(header, rows)
+        give({"method": name.lower(), "settings": [dict(zip(header, row, strict=True)) for row in rows]})
 
 
 @app.command()
@@ -72,17 +77,18 @@ def predict(
     images: Images = None,
     form: Format = None,
 ) -> None:
-    """Write the most likely class of every row."""
+    """Write the most likely class of every row, or of every image in a folder."""
     from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.data import tables
 
+    check_json(out)
     check_format(form, table, out)
     tables.check_target(out, [model, table], form=form)
-    names = column_names(ids)
+    names = column_names(ids) or (["file"] if table.is_dir() else [])
     fitted = load(model)
     data = read_for(fitted, table, names, images, form)
-    probabilities = fitted.predict_proba(features_for(fitted, data, names))
-    best = {"prediction": fitted.classes_[probabilities.argmax(1)], "probability": probabilities.max(1)}
+    label, probability = fitted.predict_top(features_for(fitted, data, names), 1)
+    best = {"prediction": label[:, 0], "probability": probability[:, 0]}
     write_results(with_ids(data.columns[names], best), out, form)
 
 
@@ -104,29 +110,25 @@ def score(
     form: Format = None,
 ) -> None:
     """Print how good the predictions are."""
+    import numpy as np
+
     from oneof.cli.model_tables import features_for, labels_for, load, read_for
     from oneof.metrics import approximated_accuracy, covering_rate
+    from oneof.scoring import row_values
 
-    if labels is not None and candidates_prefix is not None:
-        raise ValueError(
-            f"--labels is {labels!r} and --candidates-prefix is {candidates_prefix!r}; give one of them"
-        )
     check_format(form, table)
-    other = ("--labels", labels) if candidates_prefix is None else ("--candidates-prefix", candidates_prefix)
-    given = vote_options(other, votes, long, counts, votes_file, denial, separator)
-    if given is None and other[1] is None:
-        raise ValueError(
-            "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
-        )
+    where = scored_labels(labels, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     fitted = load(model)
-    where = Labels(given, labels or "labels", separator, candidates_prefix)
     data, sets, _ = labels_for(fitted, read_for(fitted, table, where.in_table, images, form), where)
-    sets = sets.weights if given else sets
-    probabilities = fitted.predict_proba(features_for(fitted, data, where.in_table))
-    plain = bool(((sets > 0).sum(1) == 1).all())
+    metrics = [approximated_accuracy, covering_rate, lambda _, inside: np.count_nonzero(inside, axis=1) == 1]
+    values = row_values(fitted, features_for(fitted, data, where.in_table), sets, metrics)
+    accuracy, covering, plain = float(values[0].mean()), float(values[1].mean()), bool(values[2].all())
     meaning = "every row has one label: this is the accuracy" if plain else "on plain labels it is the accuracy"
-    typer.echo(f"approximated accuracy  {approximated_accuracy(probabilities, sets).mean():.4f}  ({meaning})")
-    typer.echo(f"covering rate          {covering_rate(probabilities, sets).mean():.4f}  (predictions in the set)")
+    say(f"approximated accuracy  {accuracy:.4f}  ({meaning})")
+    say(f"covering rate          {covering:.4f}  (predictions in the set)")
+    give(
+        {"rows": len(sets), "approximated_accuracy": accuracy, "covering_rate": covering, "one_label_each": plain}
+    )
 
 
 @app.command()
@@ -159,18 +161,23 @@ def disambiguate(
     from oneof.cli.model_tables import features_for, labels_for, load, read_for, with_ids, write_results
     from oneof.cli.review_tables import judge_rows, write_page
     from oneof.data import tables
+    from oneof.labels import SparseSets, dense_form
 
     names = column_names(ids)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     if out.suffix.lower() == ".html":
         write_page(model, table, labels, names, images, out, held_out)
         return
+    check_json(out)
     check_format(form, table, out)
     tables.check_target(out, [model, table], form=form)
     fitted = load(model)
     apart = [*labels.in_table, *names]
     data, sets, shown = labels_for(fitted, read_for(fitted, table, apart, images, form), labels)
+    sets = dense_form(sets) if isinstance(sets, SparseSets) else sets  # all chances of a row are looked at
     judged = judge_rows(fitted, model, features_for(fitted, data, apart), sets, held_out)
+    if table.is_dir():
+        names = ["file"]
     keys = data.columns[names] if names else pd.DataFrame({"row": range(len(sets))})
     result = with_ids(keys, {"candidates": shown, **judged})
     write_results(result if sort is None else result.sort_values(sort.value, kind="stable"), out, form)
@@ -179,9 +186,7 @@ def disambiguate(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("demo.html"),
-    json_out: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the numbers.")
-    ] = None,
+    json_out: Numbers = None,
 ) -> None:
     """Watch IDGP learn real images from ambiguous labels."""
     from oneof.cli.demo import run_demo
@@ -189,7 +194,7 @@ def demo(
 
     for target in [out] if json_out is None else [out, json_out]:
         tables.check_target(target, table=False)
-    run_demo(out, json_out, typer.echo)
+    give(run_demo(out, json_out, say, visible=not wanted.quiet).as_json())
 
 
 def _accepted(setting: Field[Any]) -> str:

@@ -6,10 +6,13 @@ from typing import Annotated
 
 import typer
 
+from oneof.cli.output import wanted
+
 TablePath = Annotated[
     Path,
     typer.Argument(
-        metavar="TABLE", help="A .csv, .tsv, .jsonl, .xlsx, .parquet or .npz file, or - for standard input."
+        metavar="TABLE",
+        help="A .csv, .tsv, .jsonl, .xlsx, .parquet or .npz file, - for standard input, or a folder of images.",
     ),
 ]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that oneof fit wrote.")]
@@ -67,7 +70,25 @@ Kinds = Annotated[
     ),
 ]
 Size = Annotated[int | None, typer.Option(help="Scale images to so many pixels a side.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def _file_of_numbers(path: Path | None) -> Path | None:
+    """Tell ``--json``, which prints, from ``--json FILE``."""
+    if str(path) != "-":
+        return path
+    wanted.json = True
+    return None
+
+
+Numbers = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="[FILE]",
+        callback=_file_of_numbers,
+        help="Print the numbers as JSON instead, or also write them to FILE.",
+    ),
+]
 
 
 def column_names(texts: list[str] | None) -> list[str]:
@@ -86,7 +107,13 @@ def check_format(form: str | None, *paths: Path) -> None:
         )
 
 
-def check_size(size: int | None, images: str | None) -> None:
+def check_json(out: Path) -> None:
+    """Refuse to print a table and JSON about it into one stream."""
+    if wanted.json and str(out) == "-":
+        raise ValueError("--json and --out - both take standard output; leave --json out, or name a file")
+
+
+def check_size(size: int | None, images: str | None, table: Path) -> None:
     """Refuse a size without images."""
-    if size is not None and images is None:
+    if size is not None and images is None and not table.is_dir():
         raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from oneof.cli.app import app, fold
+from oneof.cli.app import app
 from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
@@ -16,8 +16,10 @@ from oneof.cli.options import (
     Separator,
     TableOut,
     TablePath,
+    check_json,
     column_names,
 )
+from oneof.cli.output import fold, give, note, say
 from oneof.cli.votes import CountColumns, Denial, LongColumns, VoteColumns, VotesFile, label_options
 
 
@@ -79,9 +81,10 @@ def _announce(address: str, host: str, no_browser: bool) -> None:
     """Say where the review is, and open it."""
     import webbrowser
 
-    typer.echo(fold(f"review at {address} (Ctrl-C ends it; decisions are kept)"))
+    say(fold(f"review at {address} (Ctrl-C ends it; decisions are kept)"))
+    give({"address": address})
     if host not in ("127.0.0.1", "localhost", "::1"):
-        typer.echo(fold(f"warning: everybody who can reach {host} and knows this address can decide"), err=True)
+        note("warning", f"everybody who can reach {host} and knows this address can decide")
     if not no_browser:
         webbrowser.open(address)
 
@@ -110,5 +113,6 @@ def apply(
     from oneof.cli.review_tables import apply_to_table
     from oneof.data import tables
 
+    check_json(out)
     tables.check_target(out, [table, *decisions])
     write_results(apply_to_table(table, decisions, candidates, separator, column_names(ids), none.value), out)

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 
-from oneof.cli.app import fold
 from oneof.cli.model_tables import features_for, labels_for, load, read_for, read_labels
+from oneof.cli.output import fold, give, say, wanted
 from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
 from oneof.data.folder import image_paths
 from oneof.io.files import replacing
 from oneof.io.progress import StageProgress
 from oneof.io.words import shown
-from oneof.labels import Votes, WeightedSets, decide
+from oneof.labels import SparseSets, Votes, WeightedSets, decide, dense_form
 from oneof.methods import Classifier, Model
 from oneof.pipeline import Pipeline
 from oneof.review import apply_decisions
@@ -38,10 +37,10 @@ def labels_over(classes: Any, sets: Any) -> Any:
     return sets if isinstance(sets, WeightedSets) else pd.DataFrame(sets, columns=classes)
 
 
-def held_out(model: Classifier, path: Path, rows: Any, sets: Any, visible: bool = True) -> Predictions:
+def held_out(model: Classifier, path: Path, rows: Any, sets: Any) -> Predictions:
     """Return predictions by models that have not seen the rows, with a bar while they are made."""
     y = labels_over(model.classes_, sets)
-    with StageProgress("held-out predictions", ["5 fits"], visible) as progress:
+    with StageProgress("held-out predictions", ["5 fits"], not wanted.quiet) as progress:
         return held_out_for(path, model, rows, y, progress.advance)
 
 
@@ -89,6 +88,7 @@ def material_of(
     shown_only = images is not None and getattr(fitted, "input_shape_", None) is None  # it learned from features
     data = read_for(fitted, table, apart, None if shown_only else images)
     data, sets, _ = labels_for(fitted, data, labels)
+    sets = dense_form(sets) if isinstance(sets, SparseSets) else sets
     given = labels.given
     ballots = data.columns[given.columns] if given is not None and given.kind == "votes" else None
     model, rows = without_encoder(fitted, features_for(fitted, data, apart))
@@ -150,7 +150,8 @@ def write_static(
     ranking = ranked(model, path, material, by_others)
     with replacing(out) as part:
         part.write_text(static_page(material, ranking, limit, model), encoding="utf-8")
-    typer.echo(fold(f"the first {min(limit, len(material))} rows of the queue written to {out}"))
+    give({"rows": min(limit, len(material)), "out": out})
+    say(fold(f"the first {min(limit, len(material))} rows of the queue written to {out}"))
 
 
 def apply_to_table(

@@ -126,6 +126,28 @@ def label_options(
     return Labels(given, candidates, separator, prefix)
 
 
+def scored_labels(
+    labels: str | None,
+    prefix: str | None,
+    separator: str | None,
+    votes: str | None,
+    long: str | None,
+    counts: str | None,
+    votes_file: Path | None,
+    denial: str | None,
+) -> Labels:
+    """Return where the labels are that predictions are judged by, which have no column by default."""
+    if labels is not None and prefix is not None:
+        raise ValueError(f"--labels is {labels!r} and --candidates-prefix is {prefix!r}; give one of them")
+    other = ("--labels", labels) if prefix is None else ("--candidates-prefix", prefix)
+    given = vote_options(other, votes, long, counts, votes_file, denial, separator)
+    if given is None and other[1] is None:
+        raise ValueError(
+            "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
+        )
+    return Labels(given, labels or "labels", separator, prefix)
+
+
 def candidates_option(column: str, prefix: str | None = None) -> tuple[str, str | None]:
     """Return the option of candidate sets and what was given for it, None where that is the default."""
     if prefix is None:

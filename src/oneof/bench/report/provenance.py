@@ -14,6 +14,8 @@ __all__ = ["command", "provenance", "set_notes", "summary"]
 def command(report: Report) -> str:
     """Return the command that carries out the plan; a path of this machine alone is left out."""
     path = report.plan.path
+    if report.plan.by_name:
+        return f"oneof run {path.stem}"
     return f"oneof run {shlex.quote(path.name if path.is_absolute() else path.as_posix())}"
 
 

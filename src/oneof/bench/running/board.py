@@ -52,12 +52,12 @@ def details(progress: PlanProgress) -> list[tuple[str, str]]:
 
 
 class Board:
-    """Shows progress on standard error."""
+    """Shows progress on standard error; nothing when not ``visible``."""
 
-    def __init__(self, title: str) -> None:
-        self.title = title
+    def __init__(self, title: str, visible: bool = True) -> None:
+        self.title, self._visible = title, visible
         self._console = Console(file=sys.stderr)
-        self._live = Live(console=self._console, transient=True) if sys.stderr.isatty() else None
+        self._live = Live(console=self._console, transient=True) if visible and sys.stderr.isatty() else None
         self._doing, self._when = "", float("-inf")
         self._results: list[str] = []
 
@@ -76,6 +76,7 @@ class Board:
         """Draw the progress again, or add a line when there is news."""
         if self._live is not None:
             self._live.update(self._picture(progress))
+        if self._live is not None or not self._visible:
             return
         for text in [text for text in progress.last if text not in self._results]:
             print(one_line(text), file=sys.stderr)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,57 @@ from oneof.train import train
 _STEPS = 3  # that are timed, after one epoch of as many that warms up
 
 
-def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[str]:
-    """Say line by line how many runs there are, how many are left, and how long these will take."""
+class Whole(NamedTuple):
+    """How many runs a plan has."""
+
+    runs: int
+    left: int
+
+    def __str__(self) -> str:
+        return f"{self.runs} runs, {self.left} left"
+
+
+class Part(NamedTuple):
+    """How long the runs of one method on one data set will take."""
+
+    method: str
+    dataset: str
+    runs: int
+    seconds: float  # of one run
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.dataset}: {self.runs} runs of {duration(self.seconds)} ({self.source})"
+
+
+class Total(NamedTuple):
+    """How long all runs that are left will take."""
+
+    hours: float
+    workers: int
+
+    def __str__(self) -> str:
+        return f"about {self.hours:.2f} hours with {self.workers} at a time; annotators not included"
+
+
+def as_facts(said: Iterable[Whole | Part | Total]) -> dict[str, Any]:
+    """Put what `estimate` said together."""
+    facts: dict[str, Any] = {"parts": []}
+    for each in said:
+        if isinstance(each, Part):
+            facts["parts"].append(each._asdict())
+        else:
+            facts |= each._asdict()
+    return facts
+
+
+def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[Whole | Part | Total]:
+    """Say one by one how many runs there are, how many are left, and how long these will take."""
     runs = plan.runs()
     records = read([ledger], damage_of, missing_ok=True).records
     warn_of_settings(runs)
     left = [run for run in runs if records.get(run.key, {}).get("status") != "done"]
-    yield f"{len(runs)} runs, {len(left)} left"
+    yield Whole(len(runs), len(left))
     counts = Counter((run.dataset, run.label) for run in left)
     total = 0.0
     for dataset, label in counts:
@@ -42,8 +86,8 @@ def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[st
         total += seconds * counts[dataset, label]
         timed = "one timed fit" if at_once else f"{_STEPS} timed steps, evaluation not included"
         source = f"mean of {len(known)} done" if known else timed
-        yield f"{label} on {dataset}: {counts[dataset, label]} runs of {duration(seconds)} ({source})"
-    yield f"about {total / 3600 / workers:.2f} hours with {workers} at a time; annotators not included"
+        yield Part(label, dataset, counts[dataset, label], seconds, source)
+    yield Total(total / 3600 / workers, workers)
 
 
 def warn_of_settings(runs: Iterable[Run]) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import resource
 import sys
 import time
 import traceback
@@ -15,6 +14,9 @@ from pathlib import Path
 from subprocess import SubprocessError
 from subprocess import run as run_command
 from typing import Any
+
+if sys.platform != "win32":
+    import resource
 
 import numpy as np
 import torch
@@ -291,8 +293,10 @@ def commit() -> str | None:
 
 def peak_memory() -> dict[str, float]:
     """Return peak megabytes of the process, and of the GPU during the run."""
-    unit = 1024**2 if sys.platform == "darwin" else 1024
-    memory = {"process_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)}
+    memory = {}
+    if sys.platform != "win32":  # which has no such numbers
+        unit = 1024**2 if sys.platform == "darwin" else 1024
+        memory["process_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
     if torch.cuda.is_available():
         memory["gpu_mb"] = round(torch.cuda.max_memory_allocated() / 1024**2, 1)
     return memory
