@@ -1,4 +1,4 @@
-"""What the README and CONTRIBUTING print works as printed."""
+"""What the README, CONTRIBUTING and the page of commands print works as printed."""
 
 import re
 import shlex
@@ -35,6 +35,10 @@ def test_the_python_snippet_is_short_and_runs():
     assert "worth a second look" in done.stdout
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 def test_the_example_of_our_own_method_runs(capsys):
     exec(blocks("docs/methods/membership.md", "python")[0], {})
     accuracy, *chances = capsys.readouterr().out.splitlines()
@@ -43,9 +47,11 @@ def test_the_example_of_our_own_method_runs(capsys):
 
 
 def carry_out(section, monkeypatch, folder):
-    """Run every oneof command of a section of the README in a folder; return how many there are."""
+    """Run every oneof command of a section of docs/command-line.md in a folder; return how many there are."""
     monkeypatch.chdir(folder)
-    (text,) = re.findall(rf"^## {section}\n(.*?)^## ", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (text,) = re.findall(
+        rf"^## {section}\n(.*?)^## ", (ROOT / "docs" / "command-line.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     commands = re.findall(r"^oneof .*", text, re.MULTILINE)
     for command in commands:
         result = CliRunner().invoke(cli.app, shlex.split(command)[1:])
@@ -54,7 +60,7 @@ def carry_out(section, monkeypatch, folder):
 
 
 def test_the_commands_run(tmp_path, monkeypatch):
-    """On tables with the columns and a few images with the names that the README has."""
+    """On tables with the columns and a few images with the names that the page has."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = ["cat", "cow", "dog"]
     sets = [f"{names[t]}|{names[(t + i) % 3]}" for i, t in enumerate(y)]
@@ -66,7 +72,7 @@ def test_the_commands_run(tmp_path, monkeypatch):
         Image.new("RGB", (9, 7), (30 * i, 0, 0)).save(tmp_path / file)
     pd.DataFrame({"file": files, "candidates": sets[:8]}).to_csv(tmp_path / "labels.csv", index=False)
     pd.DataFrame({"file": files[:3]}).to_csv(tmp_path / "photos.csv", index=False)
-    assert carry_out("On the command line", monkeypatch, tmp_path) == 10
+    assert carry_out("With a table of yours", monkeypatch, tmp_path) == 10
     assert len(pd.read_csv("predictions.csv")) == 150
     margins = pd.read_csv("review.csv")["margin"]
     assert margins.is_monotonic_increasing
@@ -113,5 +119,6 @@ def test_one_more_method_is_one_file_and_one_line(digits, monkeypatch, tmp_path)
 
 def test_links_point_to_files():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        words = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", words):
             assert (page.parent / target).exists(), (page.name, target)
