@@ -128,7 +128,11 @@ def margin_score(p: np.ndarray, weights: np.ndarray, answer: np.ndarray) -> np.n
 
 
 def cleanlab_scores(p: np.ndarray, answer: np.ndarray, cast: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Ask cleanlab how good the answers are; where there are votes, CROWDLAB, too."""
+    """Ask cleanlab how good the answers are; where there are votes, CROWDLAB, too.
+
+    CROWDLAB rates every annotator's label by its posterior, which is the same for all who named that label; so the
+    answer, which somebody has always named, has the rating of those who named it.
+    """
     program = (
         "import sys, numpy as np\n"
         "from cleanlab.rank import get_label_quality_scores as score\n"
@@ -138,10 +142,10 @@ def cleanlab_scores(p: np.ndarray, answer: np.ndarray, cast: np.ndarray | None) 
         "found = {way: score(answer, p, method=way) for way in ('self_confidence', 'normalized_margin')}\n"
         "if 'cast' in given:\n"
         "    votes = np.where(given['cast'] < 0, np.nan, given['cast'])\n"
-        "    table = judge(votes, p, verbose=False)['label_quality']\n"
-        "    same = table['consensus_label'].to_numpy() == answer\n"
-        "    quality = table['consensus_quality_score'].to_numpy()\n"
-        "    found['crowdlab'] = np.where(same, quality, 1 - quality)\n"
+        "    named = votes == answer[:, None]\n"
+        "    for way, calibrate in (('crowdlab', False), ('crowdlab_calibrated', True)):\n"
+        "        each = judge(votes, p, verbose=False, calibrate_probs=calibrate)['detailed_label_quality']\n"
+        "        found[way] = np.where(named, each.to_numpy(), -1).max(1)\n"
         "np.savez(sys.argv[2], **found)\n"
     )
     with tempfile.TemporaryDirectory() as folder:

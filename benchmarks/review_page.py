@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from statistics import fmean
 
+import review_figure
 from marks import END, between
 from votes_page import interval
 
@@ -105,5 +106,7 @@ def _row(cells: list[str]) -> str:
 
 
 def write() -> None:
-    """Write the page again."""
+    """Write the page and its figures again."""
     PAGE.write_text(between(PAGE.read_text(), BEGIN, END, tables()))
+    for path, text in review_figure.files(*read()).items():
+        path.write_text(text)

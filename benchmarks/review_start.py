@@ -15,11 +15,13 @@ import pandas as pd
 
 import oneof
 from oneof.cli.review_tables import material_of, open_session
+from oneof.cli.votes import label_options
 from oneof.review.cards import card
 from oneof.review.held_out import Predictions, kept, key_of, save
 from oneof.review.neighbours import AROUND
 
 ROWS, FEATURES, CLASSES = 100_000, 32, 10
+LABELS = label_options("candidates", None, "|", None, None, None, None, None)
 
 
 def prepare(folder: Path, suffix: str) -> tuple[Path, Path]:
@@ -35,7 +37,7 @@ def prepare(folder: Path, suffix: str) -> tuple[Path, Path]:
     part = frame.iloc[:500]
     sets = [cell.split("|") for cell in part["candidates"]]
     oneof.CC(epochs=1, device="cpu", random_state=0).fit(part.drop(columns="candidates"), sets).save(path)
-    _, material = material_of(path, table, None, "candidates", "|", [], None, None)
+    _, material = material_of(path, table, LABELS, [], None, None)
     log_p = np.log(rng.dirichlet(np.full(CLASSES, 0.3), ROWS) + 1e-9).astype(np.float32)
     near = rng.integers(ROWS, size=(ROWS, AROUND)).astype(np.int32)
     found = Predictions(log_p, near, near, rng.random(ROWS).astype(np.float32))
@@ -49,7 +51,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path, table = prepare(Path(folder), suffix)
             begin = time.perf_counter()
-            model, material = material_of(path, table, None, "candidates", "|", [], None, None)
+            model, material = material_of(path, table, LABELS, [], None, None)
             read = time.perf_counter()
             with open_session(model, path, material, Path(folder) / "d.jsonl") as session:
                 ranked = time.perf_counter()

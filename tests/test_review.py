@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import oneof
 from oneof.review import REASONS, apply_decisions, rank
+from oneof.review import ranking as ranking_module
 from oneof.review.held_out import Predictions, held_out_for, kept, key_of, load, predict_held_out
 from oneof.review.journal import Journal, entries_of, in_force
 from oneof.review.neighbours import embed, fold_neighbours, nearest, nearest_to
@@ -107,6 +108,21 @@ def test_reasons_name_what_is_wrong():
     ]
     for text, expected in zip(told, [*words, "Nothing speaks against it: 'cat'"], strict=True):
         assert expected in text
+
+
+def test_singles_have_a_share_of_their_own_where_it_is_earned():
+    """Half of the rows have one candidate; models are sure of another class for one of these, or for twenty."""
+    k, sure = 4, 0.997 * np.eye(4) + 0.00075
+    sets = np.tile(np.concatenate([np.eye(k), np.eye(k) + np.roll(np.eye(k), 1, 1)]), (50, 1))
+
+    def rates(mistakes):
+        p = np.tile(sure, (100, 1))
+        p[: 8 * mistakes : 8] = sure[2]
+        return ranking_module._fitted(np.log(p)[None], ranking_module._Sets(sets, None))[-2:]
+
+    few, many = rates(1), rates(20)
+    assert few[0] == few[1]
+    assert many[1] > many[0] + 2
 
 
 def test_near_duplicates_with_other_answers_are_found():

@@ -18,12 +18,15 @@ def benchmark():
         import review_page
 
         yield module, review_page
-        for name in ("review", "review_page", "votes", "votes_page", "marks"):
+        for name in ("review", "review_page", "review_figure", "votes", "votes_page", "marks"):
             sys.modules.pop(name, None)
 
 
 def test_the_page_is_what_the_ledger_says(benchmark):
     assert benchmark[1].tables() in benchmark[1].PAGE.read_text()
+    for path, text in benchmark[1].review_figure.files(*benchmark[1].read()).items():
+        assert path.read_text() == text
+        assert f"]({path.name})" in benchmark[1].PAGE.read_text()
     records = [json.loads(line) for line in benchmark[0].LEDGER.read_text().splitlines()]
     drawn = {(each["set"], each["seed"]) for each in records}
     assert drawn == {(name, seed) for name in (*benchmark[0].SETS, "loop") for seed in range(5)}

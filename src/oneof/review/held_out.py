@@ -11,10 +11,9 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from oneof.estimator.features import as_numpy
-from oneof.estimator.resolve import held_out_log_proba
+from oneof.estimator.held_out import folds_of, held_out_log_proba
 from oneof.io import tensors as tensor_file
 from oneof.labels import WeightedSets
 from oneof.review.neighbours import AROUND, embed, fold_neighbours, nearest
@@ -46,8 +45,8 @@ def predict_held_out(
     n = len(rows)
     if n < LEAST_ROWS:
         raise ValueError(f"there are {n} rows, but held-out predictions need at least {LEAST_ROWS}; add rows")
-    split = list(KFold(FOLDS, shuffle=True, random_state=seed).split(np.zeros(n)))
-    log_p = held_out_log_proba(_blank(model, seed), rows, y, split, advance)
+    split = folds_of(n, FOLDS, seed)
+    log_p = held_out_log_proba(_blank(model, seed), rows, y, split, advance=advance)
     space = embed(rows)
     near, distance = nearest(space, AROUND)
     fellows = fold_neighbours(space, [rest for _, rest in split])

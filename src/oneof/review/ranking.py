@@ -1,8 +1,9 @@
 """The queue: how likely each row's answer is wrong, by models that have not seen the row, and why."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,8 @@ def rank(
     not know the row's own set: p is the model's; p' is the mean of this posterior (with mu = nu = 0) over the
     nearest rows of the same fold, whose models have not seen the row either; p'' is the mean of ``pi / sum pi``
     over the nearest of all rows. lambda, mu, nu and epsilon maximise the likelihood of all sets; no true label is
-    used. Votes say themselves how likely other classes are: with ``beyond`` there is no epsilon, and the chance is
+    used. Single candidates have an epsilon of their own where the likelihood gains enough by it (BIC).
+    Votes say themselves how likely other classes are: with ``beyond`` there is no epsilon, and the chance is
     ``q_j pi_j`` for all classes.
     """
     log_p = np.asarray(found.log_p, dtype=np.float64)
@@ -133,18 +135,36 @@ def weights_beyond(votes: Votes) -> Floats:
 
 def posterior_of(predictions: Floats, weights: Floats, beyond: Floats | None = None) -> Floats:
     """Return the chance of every class (n, K) from several log-predictions (m, n, K), as `rank` says."""
-    n, powers = len(weights), len(predictions)
+    n = len(weights)
     some = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
-    sample = _Sets(weights[some], None if beyond is None else beyond[some])
-    known = predictions[:, some]
-    # Surprising sets are explained by truths outside or by predictions that are too sure: begin on either side.
-    starts = [np.array([0.0] + [-2.0] * (powers - 1) + [rate] * 2) for rate in _STARTS[: 1 + (beyond is None)]]
-    bounds = [*[_POWERS] * powers, _RATES, _RATES]
-    ends = [minimize(_loss, start, (known, sample), "L-BFGS-B", True, bounds=bounds) for start in starts]
-    best = min(ends, key=lambda end: float(end.fun)).x
+    best = _fitted(predictions[:, some], _Sets(weights[some], None if beyond is None else beyond[some]))
     joint = _logits(best, predictions) + _Sets(weights, beyond).log_weights(best)
     chance: Floats = np.exp(log_softmax(joint, axis=1))
     return chance
+
+
+def _fitted(known: Floats, sets: "_Sets") -> Floats:
+    """Return the parameters: logarithms of the powers, and the logits of epsilon for sets and for singles.
+
+    A model that is sure and wrong about a few rows looks like single candidates that are wrong. So singles have an
+    epsilon of their own only where that earns what BIC asks of a parameter: half of log n in log-likelihood.
+    """
+    powers, n = len(known), known.shape[1]
+
+    def fit(sets: _Sets, of_singles: tuple[float, float]) -> Any:
+        # Surprising sets are explained by truths outside or by predictions too sure: begin on either side.
+        starts = [np.array([0.0] + [-2.0] * (powers - 1) + [rate] * 2) for rate in _STARTS[: 1 + sets.modelled]]
+        bounds = [*[_POWERS] * powers, _RATES, of_singles]
+        ends = [minimize(_loss, start, (known, sets), "L-BFGS-B", True, bounds=bounds) for start in starts]
+        return min(ends, key=lambda end: float(end.fun))
+
+    best = fit(sets, _RATES)
+    if sets.modelled and sets.single.any() and not sets.single.all():
+        alike = fit(sets.alike(), (_RATES[0], _RATES[0]))
+        if n * (alike.fun - best.fun) < np.log(n) / 2:
+            return np.append(alike.x[:-1], alike.x[-2])
+    found: Floats = best.x
+    return found
 
 
 class _Sets:
@@ -157,6 +177,12 @@ class _Sets:
         with np.errstate(divide="ignore"):
             others = size / np.maximum(k - size, 1) * (size < k) if beyond is None else beyond
             self.fixed = np.where(self.inside, np.log(weights), np.log(others))
+
+    def alike(self) -> Self:
+        """Return the same sets, of which single candidates are as any other."""
+        other = copy(self)
+        other.single = np.zeros_like(self.single)
+        return other
 
     def rate(self, parameters: Floats) -> Floats:
         """Return epsilon of each row (n, 1)."""

@@ -244,10 +244,10 @@ class Review {
 
 function changesNode(changes, open) {
   const { rows, before, after } = changes.accuracy;
-  const right = rows && before !== null ? ` Of ${rows} decided rows the model is right about ${percent(before)} before and ${percent(after)} after.` : "";
+  const right = rows && before !== null ? ` Held out and without the sets, the model is right about ${percent(before)} of ${rows} decided ${rows === 1 ? "row" : "rows"} before and ${percent(after)} after.` : "";
   const flips = changes.flips.map((each) => el("li", {},
     el("button", { class: "small", onclick: () => open(each.row) }, each.name), ` ${each.before} → ${each.after}`));
   return el("details", { class: "changes" },
-    el("summary", {}, `Learned from ${changes.decisions} decisions: ${changes.flipped} answers changed.${right}`),
+    el("summary", {}, `Learned from ${changes.decisions} ${changes.decisions === 1 ? "decision" : "decisions"}: ${changes.flipped} ${changes.flipped === 1 ? "answer" : "answers"} changed.${right}`),
     el("p", { class: "note" }, `The new model is ${changes.model}, beside the old one.`), el("ul", {}, flips));
 }
