@@ -26,8 +26,8 @@ from oneof.bench.running.engines import LocalEngine, problem_text
 from oneof.bench.running.estimate import estimate
 from oneof.bench.running.problem import make_problem
 from oneof.bench.running.runner import PlanProgress, Runner, progress_of
-from oneof.cli.app import fold
 from oneof.cli.bench import worker_count
+from oneof.cli.output import fold
 from oneof.io.files import replacing
 from oneof.pages.charts import standalone
 from oneof.train.runtime import resolve_device

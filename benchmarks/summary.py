@@ -1,4 +1,4 @@
-"""The short version of all results: ``python benchmarks/summary.py`` writes it into the pages that show it.
+"""The short version of all results: ``python benchmarks/summary.py`` writes it into the page that shows it.
 
 Everything comes from the ledgers in benchmarks/results; nothing is trained.
 """
@@ -14,7 +14,7 @@ from oneof.bench.report.results import Report, collect
 from oneof.bench.report.statistics import Verdict, count
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "index.md")
+PAGES = (ROOT / "docs" / "results" / "index.md",)
 BEGIN = "<!-- written by benchmarks/summary.py -->"
 PUBLISHED = ("plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden")
 
@@ -94,8 +94,7 @@ def table(folder: str) -> str:
 
 def page_with_table(page: Path) -> str:
     """Return the text of a page with the table between its marks."""
-    folder = "docs/results/" if page.name == "README.md" else ""
-    return between(page.read_text(encoding="utf-8"), BEGIN, END, table(folder))
+    return between(page.read_text(encoding="utf-8"), BEGIN, END, table(""))
 
 
 if __name__ == "__main__":
