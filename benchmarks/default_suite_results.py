@@ -30,7 +30,7 @@ PAGE = ROOT / "docs" / "results" / "defaults.md"
 FIGURE = ROOT / "docs" / "results" / "defaults.svg"
 BEGIN = "<!-- written by benchmarks/default_suite_results.py -->"
 BEFORE = "before"
-FEWEST = 3  # random points of a search that counts
+FEWEST = 6  # random points of a search that counts
 NAMES = [METHODS[method].__name__ for method in SEARCHED]
 RULES = [name for stack in rules(1).values() for name in stack]
 
@@ -51,21 +51,24 @@ class Suite:
         return [case for case in both if (*case, BEFORE) in self.scores and self.now(case)]
 
     @cached_property
+    def cases(self) -> list[Case]:
+        """Those of them that were searched."""
+        return [case for case in self.measured if len(self._searched(case)) >= FEWEST]
+
+    @cached_property
     def points(self) -> dict[str, list[str]]:
-        """The random points of each problem that all these methods have: the same search for every one."""
+        """The random points of each problem that all its cases have: the same search for every one."""
         return {
             problem: [
                 point
                 for point in random_points(problem)
-                if all((*case, point) in self.scores for case in self.measured if case[0] == problem)
+                if all((*case, point) in self.scores for case in self.cases if case[0] == problem)
             ]
-            for problem in dict(self.measured)
+            for problem in dict(self.cases)
         }
 
-    @cached_property
-    def cases(self) -> list[Case]:
-        """Those of them that were searched."""
-        return [case for case in self.measured if len(self.points[case[0]]) >= FEWEST]
+    def _searched(self, case: Case) -> list[str]:
+        return [point for point in random_points(case[0]) if (*case, point) in self.scores]
 
     @property
     def problems(self) -> list[str]:
@@ -209,7 +212,8 @@ def tables(suite: Suite) -> str:
     searched = sorted({len(suite.points[problem]) for problem in suite.problems})
     state = (
         f"{len(suite.cases)} pairs of a method and a problem so far, each with {' or '.join(map(str, searched))} "
-        f"random points; for {near} of them *now* is the measured rule that is nearest to the defaults."
+        f"random points. *Now* was measured with the defaults themselves"
+        + (f" but for {near} pairs, where it is the measured rule that is nearest to them." if near else ".")
     )
     head = ["defaults", "mean regret", "worst", "above 1 point", "above 3", "mean on validation rows"]
     return "\n\n".join(
