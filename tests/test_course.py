@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import oneof
+from conftest import every_method
 from oneof.train import train
 from oneof.train.course import SCHEDULES
 from oneof.train.runtime import seed_for
@@ -99,6 +100,27 @@ def test_running_statistics_are_averaged_and_whole_numbers_kept():
     assert all(int(averaged[name]) == int(plain[name]) == 6 for name in counted)
     means = [name for name in plain if name.endswith("running_mean")]
     assert all(not torch.equal(plain[name], averaged[name]) for name in means)
+
+
+@every_method
+def test_fast_sets_what_is_not_named_and_shows_it(method):
+    settings = {
+        name: value for name, value in method.keywords.items() if name not in ("epochs", "warm_up", "ramp")
+    }
+    model = method.func.fast(**settings)
+    assert (model.epochs, model.schedule, model.average) == (20, "triangular", 1.0)
+    phases = [getattr(model, name) for name in ("warm_up", "ramp") if hasattr(model, name)]
+    assert all(phase <= 5 for phase in phases)
+    assert "schedule='triangular'" in repr(model)
+    assert "average=1.0" in repr(model)
+    named = method.func.fast(**settings, epochs=7, schedule="cosine")
+    assert (named.epochs, named.schedule) == (7, "cosine")
+    assert getattr(named, "warm_up", 1) == 1
+
+
+def test_fast_keeps_the_warm_up_that_is_named_and_a_shorter_default():
+    assert oneof.IDGP.fast(warm_up=9).warm_up == 9
+    assert oneof.IDGP.fast(epochs=100).warm_up == oneof.IDGP().warm_up
 
 
 def test_a_triangle_rises_for_a_fifth_and_falls_to_zero():

@@ -103,7 +103,6 @@ def test_trials_of_different_methods_side_by_side_end_as_alone(images):
     [
         ("proden", {"schedule": "cosine"}, EPOCHS),
         ("proden", {"schedule": "triangular", "average": 1.5}, 1),
-        ("proden", {"schedule": "triangular", "average": 1.5, "network": "linear", "precision": "fp32"}, 1),
         ("idgp", {"r": 2, "q": 3, "m": 0.5}, 4),
         ("plcr", {"ramp": 2}, 1),
     ],
