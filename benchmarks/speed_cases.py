@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from speed_measure import BATCH, Figures, Shape, carry_out, measure, measure_apart, measure_gain
-from speed_reference import LEARNERS, measure_conventional
+from speed_reference import measure_conventional
 
 from oneof import METHODS
 
@@ -89,7 +89,7 @@ def _scaled_image(shape: Shape, method: str, share: float) -> Case:
 def reference_cases(device: str, share: float) -> Iterator[Case]:
     """The conventional way."""
     for shape in TOGETHER:
-        for method in LEARNERS:
+        for method in ("idgp", "proden"):
             run = partial(measure_conventional, shape.of(share), method, device)
             yield Case("reference", shape.name, method, "conventional", 1, run)
 

@@ -67,6 +67,18 @@ class Proden:
         return F.mean([F.soft_cross_entropy(each, w) for each in u]).mean()
 
 
+class Cc:
+    """CC: one network, and no table."""
+
+    def __init__(self, shape: Shape, candidates: Tensor) -> None:
+        self.f = _network(shape, shape.classes)
+        self.networks = [self.f]
+
+    def loss(self, views: list[Tensor], candidates: Tensor, index: Tensor) -> Tensor:
+        """Return the mean loss of a batch."""
+        return F.mean([F.candidate_nll(self.f(x), candidates) for x in views]).mean()
+
+
 class Idgp:
     """IDGP after its warm-up: two networks, and what g has said at the first visit."""
 
@@ -95,7 +107,7 @@ class Idgp:
         return F.mean(losses).mean()
 
 
-LEARNERS = {"idgp": Idgp, "proden": Proden}
+LEARNERS = {"idgp": Idgp, "proden": Proden, "cc": Cc}
 
 
 def measure_conventional(shape: Shape, method: str, device: str) -> Figures:

@@ -102,6 +102,7 @@ def test_trials_of_different_methods_side_by_side_end_as_alone(images):
     ("name", "settings", "count"),
     [
         ("proden", {"schedule": "cosine"}, EPOCHS),
+        ("proden", {"schedule": "triangular", "average": 1.5}, 1),
         ("idgp", {"r": 2, "q": 3, "m": 0.5}, 4),
         ("plcr", {"ramp": 2}, 1),
     ],
@@ -113,8 +114,9 @@ def test_a_change_is_recorded(name, settings, count, images, recordings, monkeyp
     assert_alike(recorded, make(name, **settings).fit(*images), rtol=1e-4, atol=1e-4)
 
 
-def test_trials_that_leave_do_not_disturb_the_others(images, recordings):
-    models = [make("proden", seed, epochs=epochs) for seed, epochs in ((0, 4), (1, 2), (2, 4))]
+@pytest.mark.parametrize("settings", [{}, {"schedule": "triangular", "average": 1.0}])
+def test_trials_that_leave_do_not_disturb_the_others(settings, images, recordings):
+    models = [make("proden", seed, epochs=epochs, **settings) for seed, epochs in ((0, 4), (1, 2), (2, 4))]
     alone = [clone(model).fit(*images) for model in models]
     del recordings[:]
     together = oneof.fit_together(models, [{"X": images[0], "y": images[1]}] * 3)

@@ -122,6 +122,7 @@ def test_recorded_steps_are_those_taken_one_by_one(method, recordings):
     ("name", "settings", "count"),
     [
         ("proden", {"schedule": "cosine"}, EPOCHS),
+        ("proden", {"schedule": "triangular", "average": 1.5}, 1),
         ("idgp", {"r": 2, "q": 4, "m": 0.5}, 6),
         ("idgp", {"objective": "released", "warm_up": 2}, 3),
         ("plcr", {"ramp": 4}, 1),

@@ -42,6 +42,8 @@ VARIANTS = {
     "valen warmed and views": (oneof.VALEN, {"inference_start": "warmed", "views": "jitter+plain"}),
     "cosine": (oneof.PRODEN, {"schedule": "cosine"}),
     "no momentum": (oneof.CC, {"momentum": 0.0}),
+    "triangular": (oneof.PRODEN, {"schedule": "triangular", "average": 0.5}),
+    "triangular without momentum": (oneof.CC, {"schedule": "triangular", "momentum": 0.0}),
 }
 
 

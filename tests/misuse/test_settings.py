@@ -156,6 +156,13 @@ SETTING_ROWS = [
         "'alim'",
     ),
     refused(
+        "a short training of no number of epochs",
+        ValueError,
+        lambda k: oneof.IDGP.fast(epochs="20").fit(k.X, k.S),
+        "epochs of IDGP is '20'",
+        "a whole number >= 1",
+    ),
+    refused(
         "a rate of no method",
         TypeError,
         lambda k: oneof.outside_rate("idgp", k.X, k.S),

@@ -11,7 +11,7 @@ from oneof.augment.views import PIPELINES, is_views
 from oneof.estimator.class_weights import accepts_class_weight
 from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
 from oneof.nn.networks import NETWORKS, Factory
-from oneof.train.loop import SCHEDULES
+from oneof.train.course import SCHEDULES
 
 
 def _accepts_views(value: Any) -> bool:
@@ -74,7 +74,15 @@ class CommonSettings:
     schedule: str = choice(
         "cosine",
         *SCHEDULES,
-        doc="Learning rate over the epochs: from lr down to 0 along half a cosine, or lr throughout (constant).",
+        doc="Learning rate over the epochs: from lr down to 0 along half a cosine, or lr throughout (constant). "
+        "triangular, for short trainings, rises from 0 to lr in the first fifth of all steps, and falls to 0.",
+    )
+    average: float = number(
+        0.0,
+        ">= 0",
+        doc="Epochs over which weights are averaged: the moving average is what is judged and predicts. 0 takes "
+        "the weights as they are.",
+        roles=Role.LATER,
     )
     validation_fraction: float = number(
         0.0, "in [0, 1)", doc="Share of the training rows held out and judged by their own candidate sets."

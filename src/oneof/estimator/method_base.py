@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from oneof import functional as F
 from oneof.estimator.common_settings import CommonSettings
+from oneof.estimator.fast import fast_settings
 from oneof.estimator.fields import Role, hyperparameters, names_with
 from oneof.estimator.own_network import check_own_network
 from oneof.estimator.state import Learned
@@ -47,6 +48,15 @@ class MethodBase(CommonSettings, Learned):
     zero_off_sets: ClassVar[bool] = False
     largest_lr: ClassVar[float] = 0.1  # of lr = None
     decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
+
+    @classmethod
+    def fast(cls, **settings: Any) -> Self:
+        """Return the method with settings for a short training.
+
+        Where ``settings`` do not name them: 20 epochs, ``schedule="triangular"``, ``average=1``, and ``warm_up``
+        and ``ramp`` of at most a quarter of the epochs. All else has its default; printing the model shows it.
+        """
+        return cls(**fast_settings(cls, settings))
 
     # --- what a method may redefine -----------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -27,6 +26,7 @@ from oneof.train.checkpoint_schema import (
     state_misfits,
     tensor_places,
 )
+from oneof.train.course import start_average
 from oneof.train.method import Method
 from oneof.train.rows import Scaler
 from oneof.train.trial_state import Setup, State
@@ -120,7 +120,9 @@ class Checkpoint:
             return None
         progress, saved = self._facts["state"], self._tensors
         self._refuse(state_misfits(progress, method.epochs))
+        average = start_average(method)  # its place
         places = tensor_places(method, optimizer, with_best=progress["best_epoch"] >= 0)
+        places |= {f"average.{name}": tensor for name, tensor in average.items()}
         if self._facts["version"] < _FORMAT_WITH_BEST_TABLES:
             saved = completed(saved, places, method.tables())
         places |= {"random.order": order.get_state(), "random.cpu": torch.get_rng_state()}
@@ -148,6 +150,7 @@ class Checkpoint:
             best_score=progress["best_score"],
             best_weights=best,
             seconds=progress["seconds"],
+            average={name: tensor.copy_(saved[f"average.{name}"]) for name, tensor in average.items()},
         )
 
     def _restore_cuda(self) -> None:
@@ -174,6 +177,7 @@ class Checkpoint:
         """Write everything."""
         tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}
+        tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
         for i, parameter in enumerate(parameters(optimizer) if method.momentum else []):
             # No momentum yet, in a network that no loss has reached, is the same as a momentum of 0.
             buffer = optimizer.state[parameter].get("momentum_buffer")
@@ -186,7 +190,7 @@ class Checkpoint:
             "scaler.mean": setup.scaler.mean,
             "scaler.std": setup.scaler.std,
         }
-        progress = {key: value for key, value in asdict(state).items() if key != "best_weights"}
+        progress = {key: value for key, value in vars(state).items() if key not in ("best_weights", "average")}
         facts = {"parameters": self.parameters, "data": self.data, "seed": setup.seed, "state": progress}
         tensor_file.write(self.path, "checkpoint", tensors, facts)
         self._saved_at = time.monotonic()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,12 @@ from oneof.io.memory import check_room
 from oneof.labels import SparseSets
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.course import BY_STEP, Course, start_average
 from oneof.train.divergence import finite_losses, weights_finite
 from oneof.train.evaluation import class_probabilities, probability_blocks
 from oneof.train.runtime import seed_for
-from oneof.train.sgd import SGD
+from oneof.train.sgd import SGD, SGDByStep
 from oneof.train.trial import Paused, Trial
-
-# What becomes of the learning rate when a share t of the epochs is done.
-SCHEDULES: dict[str, Callable[[float], float]] = {
-    "constant": lambda t: 1.0,
-    "cosine": lambda t: 0.5 + 0.5 * math.cos(math.pi * t),
-}
 
 
 class TrainingRun:
@@ -39,7 +34,8 @@ class TrainingRun:
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
-        optimizer: Any = faster("sgd", self.data.weight) or SGD
+        by_step = self.method.schedule in BY_STEP
+        optimizer: Any = SGDByStep if by_step else faster("sgd", self.data.weight) or SGD
         self.optimizer: Any = optimizer(
             self.method.parameter_groups(), lr=self.method.lr_, momentum=self.method.momentum
         )
@@ -47,6 +43,8 @@ class TrainingRun:
         self.order = torch.Generator().manual_seed(seed_for(trial.setup.seed, "order"))
         if trial.checkpoint is not None:
             trial.state = trial.checkpoint.restore(self.method, self.optimizer, self.order) or trial.state
+        trial.state.average = trial.state.average or start_average(self.method)
+        self.course = Course(self.method, self.optimizer, self.rates, trial.state.average)
 
     def shuffled(self) -> Tensor:
         """Return the numbers of the rows (N,) in random order."""
@@ -71,30 +69,35 @@ class TrainingRun:
         if self._clock is None:
             self._clock = torch.zeros((), dtype=torch.float64, device=data.weight.device)
         self.of_epoch = Epoch(epoch, self._clock.fill_(epoch))
-        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * SCHEDULES[method.schedule](epoch / method.epochs)
         for module in method.modules():
             module.train()
         method.weigh_outside(epoch, data)
         method.start_epoch(epoch, data)
         size = method.batch_size_
+        self.course.begin_epoch(epoch, len(data) // size, data.weight)
         whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
         shuffled = self.shuffled().to(data.weight.device)[..., :whole]  # (..., N)
         return shuffled.view(*shuffled.shape[:-1], -1, size), torch.zeros_like(data.weight[..., 0])
 
     def run_steps(self, order: Tensor, total: Tensor) -> None:
         """Take all steps and add their losses to the total."""
-        for index in order.unbind(-2):
-            self.step(index, total)
+        numbers = torch.arange(order.shape[-2], device=order.device).view(-1, 1)
+        for number, index in zip(numbers, order.unbind(-2), strict=True):
+            self.step(index, total, number)
 
-    def step(self, index: Tensor, total: Tensor) -> None:
-        """Update the weights by the rows ``index``: once, or as often as the method yields a loss."""
+    def step(self, index: Tensor, total: Tensor, number: Tensor) -> None:
+        """Update the weights by the rows ``index``: once, or as often as the method yields a loss.
+
+        ``number`` (1,) says which step of the epoch it is.
+        """
+        self.course.begin_step(number)
         batch, weight = self.batch(index), self.data.weight.gather(-1, index)
         for losses in losses_of(self.method.step(self.method.seen(batch))):
             loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
             self.optimizer.zero_grad()  # a network that a loss does not reach stays as it is
             loss.sum().backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
+        self.course.end_step(number)
         total += loss.detach()
 
     @property
@@ -108,10 +111,14 @@ class TrainingRun:
 
     def predictor(self, trial: Trial) -> dict[str, Tensor]:
         """Return all tensors by which one trial predicts, by name."""
-        return self.method.predictor()
+        return self.method.predictor() | dict(self.course.average)
 
     def measure(self) -> list[dict[str, float] | None]:
         """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
+        with self.course.averaged():
+            return self._measure()
+
+    def _measure(self) -> list[dict[str, float] | None]:
         (trial,) = self.trials
         if trial.watched is None:
             return [{}]

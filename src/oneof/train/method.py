@@ -15,6 +15,7 @@ class Method(Protocol):
     epochs: int
     momentum: float
     schedule: str
+    average: float
     patience: int | None
     views: str | None
     flips: bool

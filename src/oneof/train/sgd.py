@@ -45,3 +45,30 @@ class SGD:
             if group["momentum"]:
                 for parameter, buffer in zip(reached, buffers, strict=True):
                     self.state[parameter]["momentum_buffer"] = buffer
+
+
+class SGDByStep(SGD):
+    """The same with learning rates that are tensors (): they may change from one recorded step to the next."""
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update all parameters that have a gradient, in a few kernels."""
+        for group in self.param_groups:
+            reached = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if not reached:
+                continue
+            gradients = [parameter.grad for parameter in reached]
+            change = [*torch._foreach_add(gradients, reached, alpha=group["weight_decay"])]  # noqa: SLF001
+            if group["momentum"]:
+                change = self._with_momentum(reached, change, group["momentum"])
+            torch._foreach_sub_(reached, torch._foreach_mul(change, group["lr"]))  # noqa: SLF001
+
+    def _with_momentum(self, parameters: list[Tensor], change: list[Tensor], momentum: float) -> list[Tensor]:
+        states = [self.state[parameter] for parameter in parameters]
+        for state, first in zip(states, change, strict=True):
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(first)
+        buffers = [state["momentum_buffer"] for state in states]
+        torch._foreach_mul_(buffers, momentum)
+        torch._foreach_add_(buffers, change)
+        return buffers

@@ -129,10 +129,11 @@ class Trial:
         return {name: float(value) for name, value in numbers.items()}
 
     def restore_best(self) -> None:
-        """Give the method the weights of its best epoch, if there was a score."""
+        """Give the method the weights of its best epoch, if there was a score, or else their average."""
+        chosen = self.state.average | self.state.best_weights
         for name, tensor in self.method.weights().items():
-            if name in self.state.best_weights:
-                tensor.copy_(self.state.best_weights[name])
+            if name in chosen:
+                tensor.copy_(chosen[name])
 
 
 def validation_score(probabilities: Array, sets: AnySets | None) -> dict[str, Array]:

@@ -26,6 +26,7 @@ class State:
     best_score: float = float("-inf")
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     seconds: float = 0.0  # spent so far
+    average: dict[str, Tensor] = field(default_factory=dict)  # of all weights, where the method wants it
 
     def stopped(self, patience: int | None) -> bool:
         """Tell whether the score has not risen for ``patience`` epochs."""

@@ -9,7 +9,7 @@ trials have recordings of their own, which the GPU replays side by side.
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -85,7 +85,7 @@ class ConcurrentTrials(TrainingRun):
 
     def predictor(self, trial: Trial) -> dict[str, Tensor]:
         """Return all tensors by which one trial predicts, by name."""
-        return trial.method.predictor()
+        return trial.method.predictor() | trial.state.average
 
     def measure(self) -> list[dict[str, float] | None]:
         """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
@@ -203,7 +203,7 @@ class RecordedSteps(Recording):
 
     def _step(self) -> None:
         with drawing_from(self._generator), single_stream(self._one_stream):
-            self._run.step(self._order.index_select(0, self._counter)[0], self._total)
+            self._run.step(self._order.index_select(0, self._counter)[0], self._total, self._counter)
         self._counter += 1
 
     def end_epoch(self, total: Tensor) -> None:
@@ -232,6 +232,15 @@ class RecordedEvaluation(Recording):
         def compute() -> None:
             self._evaluated = [class_probabilities(run.method, run.data, rows) for run, rows in watched]
 
+        with ExitStack() as stack:
+            for run, _ in watched:
+                stack.enter_context(run.course.averaged())
+            self._evaluate(watched, compute)
+        evaluated = zip(watched, self._evaluated, strict=True)
+        measured = {id(run): run.trials[0].measure(probabilities) for (run, _), probabilities in evaluated}
+        return [(in_blocks | measured).get(id(run), {}) for run in runs]
+
+    def _evaluate(self, watched: Sequence[tuple[TrainingRun, Tensor]], compute: Callable[[], None]) -> None:
         seen = [(run, watched_attributes(run.method)) for run, _ in watched]
         if seen != self._seen:
             self.forget()
@@ -241,9 +250,6 @@ class RecordedEvaluation(Recording):
             self._record(compute)()
         else:
             (compute if self._graph is None else self._graph.replay)()
-        evaluated = zip(watched, self._evaluated, strict=True)
-        measured = {id(run): run.trials[0].measure(probabilities) for (run, _), probabilities in evaluated}
-        return [(in_blocks | measured).get(id(run), {}) for run in runs]
 
 
 class _Known(NamedTuple):
@@ -251,7 +257,7 @@ class _Known(NamedTuple):
 
     of_epoch: Epoch
     epoch: int
-    rates: list[float]
+    rates: list[float | int]  # or where in memory they are, where they change with every step
     attributes: dict[str, Any]  # of the method
 
     def holds_for(self, now: "_Known") -> bool:
@@ -261,7 +267,10 @@ class _Known(NamedTuple):
 
 
 def _known(run: TrainingRun) -> _Known:
-    rates = [group["lr"] for group in run.optimizer.param_groups]
+    rates = [
+        rate.data_ptr() if isinstance(rate := group["lr"], Tensor) else rate
+        for group in run.optimizer.param_groups
+    ]
     return _Known(run.of_epoch, run.epoch, rates, watched_attributes(run.method))
 
 

@@ -18,6 +18,7 @@ from oneof.augment import make_views
 from oneof.labels import dense_form
 from oneof.train.batch import Batch, Data
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.course import Course
 from oneof.train.divergence import weights_finite_by_trial
 from oneof.train.evaluation import class_probabilities
 from oneof.train.loop import TrainingRun
@@ -60,10 +61,13 @@ class StackedTrials(TrainingRun):
         self._first = torch.tensor([0, *accumulate(self._readers[:-1])], device=self._kept.device)
         self.method = stacked_method([trial.method for trial in self.trials], self._readers)
         self._stack_optimizer()
+        averages = [trial.state.average for trial in self.trials]
+        average = {name: torch.stack([each[name] for each in averages]) for name in averages[0]}
+        self.course = Course(self.method, self.optimizer, self.rates, average)
         self._stack_watched()
         self._weights = self.method.weights()
         learned = self.method.learned()
-        self._predictor = {name: learned[name] for name in self.trials[0].method.predictor()}
+        self._predictor = {name: learned[name] for name in self.trials[0].method.predictor()} | average
 
     def _stack_rows(self) -> None:
         """Stack the rows; tables that several trials have are kept once."""
@@ -148,7 +152,9 @@ class StackedTrials(TrainingRun):
         """Evaluate the watched rows; return the score and the metrics of each trial, None where it diverged."""
         if self._watched is None:
             return [{} for _ in self.trials]
-        probabilities: Array = class_probabilities(self.method, self.data, self._watched).cpu().numpy()
+        with self.course.averaged():
+            evaluated = class_probabilities(self.method, self.data, self._watched)
+        probabilities: Array = evaluated.cpu().numpy()
         finite = np.asarray(np.isfinite(probabilities).all((-2, -1)))  # (T,)
         probabilities[~finite] = 1 / probabilities.shape[-1]  # measured with the others, and not looked at
         return [numbers if ok else None for numbers, ok in zip(self._judge(probabilities), finite, strict=True)]
@@ -194,6 +200,8 @@ class StackedTrials(TrainingRun):
         own = trial.method.learned()
         for name, tensor in self.method.learned().items():
             own[name].copy_(tensor[i])
+        for name, tensor in self.course.average.items():
+            trial.state.average[name].copy_(tensor[i])
         for parameter, single in zip(self.optimizer.parameters(), _parameters(run), strict=True):
             if parameter in self.optimizer.buffers:
                 run.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
