@@ -284,6 +284,17 @@ def test_a_budget_on_a_gpu_ends_with_a_trial_of_every_method(network, sizes, on_
     assert len(engine.given[0].specs) == sizes[1]
 
 
+@pytest.mark.parametrize(("budget", "sizes"), [(60.0, [11, 10]), (4.9, [11, 4, 4, 2]), (0.9, [11, 10])])
+def test_no_more_is_begun_side_by_side_than_ends_within_the_budget(budget, sizes, on_gpu, monkeypatch, tmp_path):
+    """Runs of a second each: the whole group while nothing is known, or if not even one run would end."""
+    monkeypatch.setattr(Deadline, "left", lambda self: budget)
+    (tmp_path / "plan.toml").write_text(IMAGES.replace("NETWORK", "lenet"))
+    plan, engine = read_plan(tmp_path / "plan.toml"), Fake(most=100)
+    assert Runner(plan, tmp_path / "ledger.jsonl", engine, budget=budget).run().done == sum(sizes)
+    assert [len(task.specs) for task in engine.given] == sizes
+    assert executed(engine) == [(run.spec["method"], run.spec["labels"], run.trial) for run in plan.runs()]
+
+
 def executed(engine):
     specs = [spec for task in engine.given for spec in task.specs]
     return [(spec["method"], spec["labels"], spec["seed"]) for spec in specs]

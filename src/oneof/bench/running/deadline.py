@@ -25,7 +25,11 @@ class Deadline:
 
     def has_passed(self) -> bool:
         """Tell whether the budget is spent."""
-        return time.monotonic() >= self._end or time.time() >= self._time_of_day
+        return self.left() <= 0
+
+    def left(self) -> float:
+        """Return the seconds that are left of the budget."""
+        return min(self._end - time.monotonic(), self._time_of_day - time.time())
 
     def __reduce__(self) -> tuple[Callable[..., "Deadline"], tuple[float, float]]:
         return Deadline, (self._end - time.monotonic(), self._time_of_day)

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from oneof.bench.plan import Run, run_class
@@ -10,7 +11,7 @@ from oneof.data.catalogue import DATASETS
 from oneof.em import EMClassifier
 from oneof.train.parallel.grouping import can_stack
 
-__all__ = ["execution_order", "together"]
+__all__ = ["execution_order", "in_time", "together"]
 
 _MOST_STACKED = 32  # runs that are trained as one stack: linear and mlp networks on tables
 _STACK_BYTES = 2**30
@@ -67,6 +68,19 @@ def together(runs: Sequence[Run], on_gpu: bool = False) -> list[list[Run]]:
     for run in runs:
         groups.setdefault(_kind_of(run, on_gpu), []).append(run)
     return _in_order([part for kind, group in groups.items() for part in _equal_parts(group, kind.most)], runs)
+
+
+def in_time(group: list[Run], seconds: Callable[[Run], float | None], left: float) -> int:
+    """Return how many of the first runs of a group are begun when so many seconds are left.
+
+    Trials side by side all end late: no more are begun together than will end in time, so that a budget is spent
+    on results. A stack stays whole, and so does a group of which nothing is known or no run would end.
+    """
+    each = [seconds(run) for run in group]
+    if len(group) == 1 or None in each or _kind_of(group[0], on_gpu=True).stacked:
+        return len(group)
+    ending = sum(total <= left for total in accumulate(value or 0.0 for value in each))
+    return ending or len(group)
 
 
 def _in_order(groups: list[list[Run]], runs: Sequence[Run]) -> list[list[Run]]:

@@ -15,7 +15,7 @@ from oneof.bench.plan import Plan, Run
 from oneof.bench.record import Record, damage_of, problem_of, reason_of
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.engines import Engine, Task
-from oneof.bench.running.order import execution_order
+from oneof.bench.running.order import execution_order, in_time
 from oneof.bench.running.problem import make_problem, needs_preparing
 from oneof.io.files import replacing
 from oneof.io.schema import json_misfit
@@ -110,9 +110,10 @@ class Runner:
             under_way: dict[int, list[Run]] = {}  # by the identity of the task
             while True:
                 while groups and len(under_way) < self.engine.capacity and not self._over():
-                    task = self._task(groups[0])
+                    group = self._next(groups, clock)
+                    task = self._task(group)
                     self.engine.submit(task)
-                    under_way[id(task)] = groups.pop(0)
+                    under_way[id(task)] = group
                 progress.running = [run.name for group in under_way.values() for run in group]
                 progress.seconds_left = clock.left(chain(*groups, *under_way.values()))
                 self._show(progress)
@@ -157,6 +158,16 @@ class Runner:
         begun = {key for key in pending if self._checkpoint(key).exists()}
         on_gpu = resolve_device(self.device).type == "cuda"
         return execution_order(runs, pending, pending & ledger.records.keys(), begun, on_gpu)
+
+    def _next(self, groups: list[list[Run]], clock: "Clock") -> list[Run]:
+        """Take the first group out of the list, or as much of it as will end within the budget."""
+        group = groups.pop(0)
+        if self.deadline is not None:
+            begun = in_time(group, clock.seconds, self.deadline.left())
+            if group[begun:]:
+                groups.insert(0, group[begun:])
+            group = group[:begun]
+        return group
 
     def _task(self, group: list[Run]) -> Task:
         checkpoints = tuple(self._checkpoint(run.key) for run in group)
@@ -205,13 +216,17 @@ class Clock:
         """Learn from a run that is done."""
         self._seconds[_kind(record["spec"])].append(record["seconds"])
 
-    def left(self, runs: Iterable[Run]) -> float | None:
-        """Return the seconds that these runs will take, None when nothing is known."""
+    def seconds(self, run: Run) -> float | None:
+        """Return the seconds that a run will take, None when nothing is known."""
         if not self._seconds:
             return None
-        typical = fmean(fmean(values) for values in self._seconds.values())
-        known = {kind: fmean(values) for kind, values in self._seconds.items()}
-        return sum(known.get(_kind(run.spec), typical) for run in runs) / self.capacity
+        known = self._seconds.get(_kind(run.spec))
+        return fmean(known) if known else fmean(fmean(values) for values in self._seconds.values())
+
+    def left(self, runs: Iterable[Run]) -> float | None:
+        """Return the seconds that these runs will take, None when nothing is known."""
+        each = [self.seconds(run) for run in runs]
+        return None if not self._seconds else sum(value or 0.0 for value in each) / self.capacity
 
 
 def progress_of(plan: Plan, ledger: Path) -> PlanProgress:
