@@ -157,6 +157,7 @@ FITS = {
     "idgp sequential": (oneof.IDGP, {"alternate": "sequential", "m": 0.5, "warm_up": 2}),
     "valen after its warm-up": (oneof.VALEN, {"warm_up": 2}),
     "membership after its warm-up": (oneof.Membership, {"warm_up": 2}),
+    "adamw": (oneof.IDGP, {"optimizer": "adamw", "warm_up": 2}),
     "lenet": (oneof.RC, {"network": "lenet"}),
     "lenet and a graph": (oneof.VALEN, {"network": "lenet", "warm_up": 2}),
     "lenet and a queue": (oneof.PiCO, {"network": "lenet", "views": "plain+jitter+jitter", "queue_size": 250}),

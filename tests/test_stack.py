@@ -42,6 +42,8 @@ VARIANTS = {
     "valen warmed and views": (oneof.VALEN, {"inference_start": "warmed", "views": "jitter+plain"}),
     "cosine": (oneof.PRODEN, {"schedule": "cosine"}),
     "no momentum": (oneof.CC, {"momentum": 0.0}),
+    "adamw": (oneof.IDGP, {"optimizer": "adamw", "warm_up": 2}),
+    "adamw and phases": (oneof.VALEN, {"optimizer": "adamw", "warm_up": 2}),
 }
 
 

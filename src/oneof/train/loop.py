@@ -12,6 +12,7 @@ from torch import Tensor
 from oneof.acceleration import faster
 from oneof.io.memory import check_room
 from oneof.labels import SparseSets
+from oneof.train.adamw import AdamW
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.checkpoint import Checkpoint
 from oneof.train.divergence import finite_losses, weights_finite
@@ -39,7 +40,9 @@ class TrainingRun:
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
-        optimizer: Any = faster("sgd", self.data.weight) or SGD
+        optimizer: Any = AdamW
+        if self.method.optimizer == "sgd":
+            optimizer = faster("sgd", self.data.weight) or SGD
         self.optimizer: Any = optimizer(
             self.method.parameter_groups(), lr=self.method.lr_, momentum=self.method.momentum
         )
