@@ -158,6 +158,7 @@ FITS = {
     "valen after its warm-up": (oneof.VALEN, {"warm_up": 2}),
     "membership after its warm-up": (oneof.Membership, {"warm_up": 2}),
     "triangular": (oneof.IDGP, {"schedule": "triangular", "average": 2.0, "warm_up": 2}),
+    "adamw": (oneof.IDGP, {"optimizer": "adamw", "warm_up": 2}),
     "lenet": (oneof.RC, {"network": "lenet"}),
     "lenet and a graph": (oneof.VALEN, {"network": "lenet", "warm_up": 2}),
     "lenet and a queue": (oneof.PiCO, {"network": "lenet", "views": "plain+jitter+jitter", "queue_size": 250}),

@@ -144,7 +144,8 @@ def test_a_field_declared_again_keeps_what_is_not_said_anew():
     assert (Slow().lr, Slow().momentum) == (0.01, 0.5)
     assert "lr" in names_with(Slow, Role.VECTOR_IN_STACK)
     assert "lr : float, default=0.01\n    Learning rate" in Slow.__doc__
-    assert "Momentum of stochastic gradient descent. Must be a number in [0, 1]." in Slow.__doc__
+    told = " ".join(Slow.__doc__.split())
+    assert "the share of the past in its mean gradient. Must be a number in [0, 1]." in told
     with pytest.raises(ValueError, match="lr of Slow is -1, but must be a number > 0"):
         check(Slow(lr=-1))
     assert oneof.CC().lr == default != 0.01

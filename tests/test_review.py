@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from unittest.mock import ANY
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,14 @@ from scipy.special import log_softmax
 from sklearn.metrics import roc_auc_score
 
 import oneof
+from oneof.cli.review_tables import material_of
+from oneof.cli.votes import label_options
 from oneof.review import REASONS, apply_decisions, rank
 from oneof.review import ranking as ranking_module
-from oneof.review.held_out import Predictions, held_out_for, kept, key_of, load, predict_held_out
+from oneof.review.cards import card
+from oneof.review.held_out import Predictions, held_out_for, kept, key_of, load, predict_held_out, predict_own
 from oneof.review.journal import Journal, entries_of, in_force
+from oneof.review.learning import learn
 from oneof.review.neighbours import embed, fold_neighbours, nearest, nearest_to
 from oneof.review.ranking import posterior_of
 from oneof.review.words import sentences
@@ -364,6 +369,40 @@ def test_the_list_has_a_form_as_a_page(pets):
     wrong = [card["wrong"] for card in cards]
     assert wrong == sorted(wrong, reverse=True)
     assert not (folder / "m.review").exists()  # nothing was fitted
+
+
+def test_mixed_tables_are_reviewed_by_their_own_columns(pets):
+    folder, _ = pets
+    rng = np.random.default_rng(0)
+    frame = pd.read_csv(folder / "pets.csv", dtype={"name": str})
+    kinds = np.arange(60) % 3
+    frame["fur"] = np.where(rng.random(60) < 0.2, None, np.array(["long", "none", "short"])[kinds])
+    frame["note"] = [f"{['purrs', 'moos', 'barks'][k]} at {i} o'clock " + "z" * 300 for i, k in enumerate(kinds)]
+    frame["a"] = frame["a"].where(np.arange(60) != 7)
+    frame[["name", "a", "fur", "note", "candidates"]].to_csv(folder / "mixed.csv", index=False)
+    tiny = ["--separator", "|", "--id", "name", "--method", "cc", "--set", "epochs=5", "--quiet"]
+    succeed("fit", folder / "mixed.csv", *tiny, "--out", folder / "whole")
+    labels = label_options("candidates", None, "|", None, None, None, None, None)
+    model, material = material_of(folder / "whole", folder / "mixed.csv", labels, ["name"], None, None)
+    ranking = rank(predict_own(model, material.X), material.weights)
+    shown = {each["name"]: each for each in card(material, ranking, 7, model)["features"]}
+    assert set(shown) == {"a", "fur", "note"}
+    assert shown["a"]["value"] == "missing"
+    assert shown["a"]["mean"] == f"{frame['a'].fillna(frame['a'].median()).mean():.4g}"
+    assert shown["fur"] == {"name": "fur", "value": str(frame["fur"][7] or "missing"), "mean": "", "effect": ANY}
+    assert shown["note"]["value"].startswith("moos at 7 o'clock zzz")
+    assert len(shown["note"]["value"]) < 250
+    # An effect is that of all numbers which were made of the column.
+    probe = np.array(material.X[[7, 7]])
+    fur = [name.startswith("fur") for name in oneof.load_model(folder / "whole")[0].get_feature_names_out()]
+    probe[1, fur] = material.X[:, fur].mean(0)
+    log_p = model.predict_log_proba(probe)[:, ranking.answer[7]]
+    assert shown["fur"]["effect"] == pytest.approx(log_p[0] - log_p[1], abs=1e-3)
+    # What is learned again reads the table, too.
+    learn(model, folder / "whole", material, ranking, {})
+    told = folder / "told.csv"
+    succeed("predict", folder / "whole.reviewed.safetensors", folder / "mixed.csv", "--id", "name", "--out", told)
+    assert len(pd.read_csv(told)) == 60
 
 
 def test_decisions_of_another_table_are_refused(pets):

@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+from oneof.train.adamw import AdamW
 from oneof.train.sgd import SGD
 
 MOST = 60e6  # bytes that a small fit may add
@@ -34,6 +35,25 @@ def test_a_small_fit_adds_little():
     added, modules = json.loads(run.stdout)
     assert added < MOST
     assert not {"torch._dynamo", "sympy", "oneof.kernels", "pyarrow.dataset"} & set(modules)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_adamw_is_that_of_torch(momentum):
+    torch.manual_seed(0)
+    first = [torch.randn(5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    second = [tensor.detach().clone().requires_grad_() for tensor in first]
+    groups = [[{"params": [a], "lr": 0.3}, {"params": [b], "weight_decay": 0.1}] for a, b in (first, second)]
+    ours = AdamW(groups[0], lr=0.1, momentum=momentum)
+    theirs = torch.optim.AdamW(groups[1], lr=0.1, betas=(momentum, 0.999), weight_decay=0.0)
+    for step in range(5):
+        for (a, b), optimizer in ((first, ours), (second, theirs)):
+            optimizer.zero_grad()
+            (
+                a.square().sum() if step in (0, 2) else (a.sin().sum() * b.sum())
+            ).backward()  # b has no part at first
+            optimizer.step()
+        for one, other in zip(first, second, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

@@ -44,6 +44,8 @@ VARIANTS = {
     "no momentum": (oneof.CC, {"momentum": 0.0}),
     "triangular": (oneof.PRODEN, {"schedule": "triangular", "average": 0.5}),
     "triangular without momentum": (oneof.CC, {"schedule": "triangular", "momentum": 0.0}),
+    "adamw": (oneof.IDGP, {"optimizer": "adamw", "warm_up": 2}),
+    "adamw and phases": (oneof.VALEN, {"optimizer": "adamw", "schedule": "triangular", "warm_up": 2}),
 }
 
 

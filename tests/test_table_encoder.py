@@ -75,6 +75,8 @@ def test_numbers_by_hand():
     encoder = fitted()
     x = pd.DataFrame(encoder.transform(FRAME), columns=encoder.get_feature_names_out())
     assert np.isfinite(x).all(axis=None)
+    for name, source in zip(x, encoder.sources(), strict=True):
+        assert name == source or name.startswith((f"{source} ", f"{source}="))
     for i, row in FRAME.iterrows():
         assert x["age"][i] == (FRAME["age"].median() if pd.isna(row["age"]) else row["age"])
         assert x["age missing"][i] == pd.isna(row["age"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oneof.cli.model_tables import features_for, labels_for, load, read_for, read_labels
+from oneof.cli.model_tables import encoder_of, features_for, labels_for, load, read_for, read_labels
 from oneof.cli.output import fold, give, say, wanted
 from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
@@ -25,6 +25,7 @@ from oneof.review.held_out import Predictions, held_out_for, predict_own
 from oneof.review.journal import Journal
 from oneof.review.listing import listing
 from oneof.review.material import Material
+from oneof.review.own_columns import OwnColumns
 from oneof.review.ranking import Ranking, rank, weights_beyond
 from oneof.review.session import Session, check_journal
 from oneof.review.static import static_page
@@ -91,7 +92,8 @@ def material_of(
     sets = dense_form(sets) if isinstance(sets, SparseSets) else sets
     given = labels.given
     ballots = data.columns[given.columns] if given is not None and given.kind == "votes" else None
-    model, rows = without_encoder(fitted, features_for(fitted, data, apart))
+    given_rows = features_for(fitted, data, apart)
+    model, rows = without_encoder(fitted, given_rows)
     cells = data.columns
     names = [" ".join(map(str, row)) for row in cells[ids].itertuples(index=False)] if ids else None
     if names is None and images is not None:
@@ -106,10 +108,19 @@ def material_of(
         images=None if images is None else image_paths(table, images, cells[images].tolist()),
         root=table.parent,
         ballots=ballots,
-        columns=[str(name) for name in fitted[:-1].get_feature_names_out()]
-        if isinstance(fitted, Pipeline)
-        else None,
+        **_made_of(fitted, given_rows),
     )
+
+
+def _made_of(fitted: Model, rows: Any) -> dict[str, Any]:
+    """Return what a review is told of the steps before a classifier, and of the table that they are given."""
+    if not isinstance(fitted, Pipeline):
+        return {}
+    told: dict[str, Any] = {"steps": fitted.steps[:-1]}
+    encoder = encoder_of(fitted)
+    if encoder is not None and len(fitted.steps) == 2:  # others mix the columns
+        return {**told, "own": OwnColumns(rows, encoder.used_columns(), encoder.sources())}
+    return {**told, "columns": [str(name) for name in fitted[:-1].get_feature_names_out()]}
 
 
 def ranked(model: Classifier, path: Path, material: Material, by_others: bool = True) -> Ranking:

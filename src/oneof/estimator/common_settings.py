@@ -58,17 +58,28 @@ class CommonSettings:
     lr: float | None = number(
         None,
         "> 0",
-        doc="Learning rate of stochastic gradient descent. None is 0.1 (VALEN: 0.03), but for the linear and mlp "
-        "networks on more than 100 features so much less, 10 / features: steps grow with the number of inputs. "
-        "Pretrained networks have a tenth; with +frozen their features count as those of a linear network.",
+        doc="Learning rate. None is 0.1 (VALEN: 0.03), but for the linear and mlp networks on more than 100 "
+        "features so much less, 10 / features: steps grow with the number of inputs. Pretrained networks have a "
+        "tenth; with +frozen their features count as those of a linear network. With adamw None is 0.01 for the "
+        "linear and mlp networks and with +frozen, else 0.001, and 0.0001 for pretrained ones.",
         roles=Role.VECTOR_IN_STACK,
     )
-    momentum: float = number(0.9, "in [0, 1)", doc="Momentum of stochastic gradient descent.")
+    optimizer: str = choice(
+        "sgd",
+        "adamw",
+        doc="Stochastic gradient descent with momentum, or AdamW, whose steps of a weight do not grow with its "
+        "gradients; it was better on small real tables (docs/results/log.md) and takes half as long again.",
+        roles=Role.LATER,
+    )
+    momentum: float = number(
+        0.9, "in [0, 1)", doc="Momentum; of adamw the share of the past in its mean gradient."
+    )
     weight_decay: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay of stochastic gradient descent. None is 0.005 for the linear and mlp networks, and "
-        "with +frozen (LWS: 0.001), else 0.001.",
+        doc="Weight decay. None is 0.005 for the linear and mlp networks, and with +frozen (LWS: 0.001), else "
+        "0.001. That of adamw stands beside its gradients and is multiplied by the learning rate alone: None is "
+        "1, else 0.05.",
         roles=Role.VECTOR_IN_STACK,
     )
     schedule: str = choice(

@@ -24,7 +24,7 @@ class Role(Flag):
     VECTOR_IN_STACK = 4 | VARIES_IN_STACK  # ... because the optimiser of a stack has it as a vector
     NOT_SAVED = 8  # model files do not hold it
     NOT_IN_PLANS = 16  # the runner sets it, plans do not
-    LATER = 32  # earlier checkpoints do not name it, nor do later ones where it has its default
+    LATER = 32  # earlier files do not name it, nor do later ones where it has its default
 
 
 class About(TypedDict, total=False):

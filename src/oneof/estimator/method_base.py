@@ -29,6 +29,7 @@ _SHALLOW = ("auto", "linear", "mlp")  # auto on tables alone
 _BATCH, _FEWEST, _STEPS = 100, 32, 20  # rows in a step, at least, and steps of an epoch until these are 100 rows
 _INPUTS = 100  # from which on the learning rate falls
 _DECAY = 1e-3
+_OF_ADAMW = {True: (0.01, 1.0), False: (0.001, 0.05)}  # rate and decay, by whether a network is shallow
 _TUNING = 0.1  # of the usual learning rate, where a network is pretrained: its weights are to change little
 
 
@@ -98,8 +99,10 @@ class MethodBase(CommonSettings, Learned):
         """The learning rate that the fit has: ``lr``, or where that is None what its documentation says."""
         if self.lr is not None:
             return self.lr
+        if self.optimizer == "adamw":
+            return _OF_ADAMW[self._is_shallow()][0] * (_TUNING if self._is_tuned() else 1.0)
         if not self._is_shallow():
-            return self.largest_lr * (_TUNING if is_pretrained(self.network) else 1.0)
+            return self.largest_lr * (_TUNING if self._is_tuned() else 1.0)
         inputs = prod(self.input_shape_ or (self.n_features_in_,))  # the curvature of a first layer grows with it
         if is_frozen(self.network):
             inputs = cast(nn.Linear, self.network_.head).in_features
@@ -110,6 +113,8 @@ class MethodBase(CommonSettings, Learned):
         """The weight decay that the fit has."""
         if self.weight_decay is not None:
             return self.weight_decay
+        if self.optimizer == "adamw":
+            return _OF_ADAMW[self._is_shallow()][1]
         return self.decay_of_tables if self._is_shallow() else _DECAY
 
     @property
@@ -123,6 +128,9 @@ class MethodBase(CommonSettings, Learned):
         if size is None:
             size = max(_FEWEST, min(_BATCH, rows // _STEPS)) if self._is_shallow() else _BATCH
         return min(size, rows)
+
+    def _is_tuned(self) -> bool:
+        return is_pretrained(self.network) and not is_frozen(self.network)
 
     def _is_shallow(self) -> bool:
         if is_frozen(self.network):  # a linear layer on standardised features

@@ -139,7 +139,8 @@ def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Fa
     unknown = sorted(settings.keys() - saved)
     if unknown:
         raise MisfitError(f"{cls.__name__} has no setting {shown(unknown[0])}")
-    missing = [name for name in saved if name not in settings]
+    later = names_with(cls, Role.LATER)  # there was nothing to choose when the file was written
+    missing = [name for name in saved if name not in settings and name not in later]
     if missing:
         warnings.warn(
             f"the file does not say {', '.join(missing)} of {cls.__name__}; the defaults are taken", stacklevel=5

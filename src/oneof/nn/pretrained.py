@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypedDict
 
 import torch
@@ -167,7 +168,7 @@ def _loading(name: str, library: _Library, load: Callable[[], Any]) -> Any:
     except Exception as error:  # these libraries raise errors of many kinds
         raise OSError(
             f"the weights of {shown(name)} cannot be loaded ({reason(error)}); check the name, and connect to the "
-            "network once, or with hf: name a folder that holds them"
+            "network once, or with hf: or timm:local-dir: name a folder that holds them"
         ) from None
 
 
@@ -188,9 +189,16 @@ def _facts(
 def _load_timm(name: str) -> tuple[Architecture, nn.Module]:
     import timm  # noqa: PLC0415 - optional
 
+    source, colon, place = name.partition(":")  # such as local-dir:FOLDER, as timm writes it
+    if source == "local-dir" and not (Path(place) / "model.safetensors").is_file():
+        raise ValueError("there is no model.safetensors in the folder, and other files of weights are not read")
     module = timm.create_model(name, pretrained=True, num_classes=0)
     config = timm.data.resolve_model_data_config(module)
-    return _facts("timm", name, config["input_size"][1:], config["mean"], config["std"]), module
+    known = module.pretrained_cfg["architecture"] if colon else name  # what makes it again without its weights
+    architecture = _facts("timm", known, config["input_size"][1:], config["mean"], config["std"])
+    if colon and str(module) != str(_make_timm(architecture)):
+        raise ValueError(f"its config.json makes other layers than those of {shown(known)}")
+    return architecture, module
 
 
 def _make_timm(architecture: Architecture) -> nn.Module:
@@ -203,7 +211,10 @@ def _make_timm(architecture: Architecture) -> nn.Module:
 def _size_timm(name: str) -> tuple[int, int]:
     import timm  # noqa: PLC0415 - optional
 
-    sides = timm.get_pretrained_cfg(name, allow_unregistered=False).input_size[1:]
+    if ":" in name:  # timm tells what its config.json says of the model itself alone
+        sides = timm.data.resolve_model_data_config(timm.create_model(name, pretrained=False))["input_size"][1:]
+    else:
+        sides = timm.get_pretrained_cfg(name, allow_unregistered=False).input_size[1:]
     return int(sides[0]), int(sides[1])
 
 

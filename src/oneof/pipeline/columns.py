@@ -80,6 +80,12 @@ class Numbers:
         missing = [f"{plain[i]} missing" for i in self._imputer.indicator_.features_]
         return [*plain, *missing]
 
+    def sources(self) -> list[str]:
+        """Return of each new column which one it was made of."""
+        plain = [column["name"] for column in self.numbers]
+        plain += [date["name"] for date in self.dates for _ in _date_parts(date["times"])]
+        return [*plain, *(plain[i] for i in self._imputer.indicator_.features_)]
+
     def describe(self, frame: Any) -> dict[str, str]:
         """Say of each column what became of it."""
         said = {}
@@ -152,6 +158,10 @@ class Categories:
             for cell in column["categories"]
         ]
 
+    def sources(self) -> list[str]:
+        """Return of each new column which one it was made of."""
+        return [column["name"] for column in self.columns for _ in column["categories"]]
+
     def describe(self, frame: Any) -> dict[str, str]:
         """Say of each column what became of it."""
         said = {}
@@ -213,6 +223,10 @@ class Text:
     def names(self) -> list[str]:
         """Return the names of the new columns."""
         return [f"{self.column['name']} {i}" for i in range(len(self._components.components_))]
+
+    def sources(self) -> list[str]:
+        """Return of each new column which one it was made of."""
+        return [self.column["name"]] * len(self._components.components_)
 
     def describe(self, frame: Any) -> dict[str, str]:
         """Say what became of the column."""

@@ -135,6 +135,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.array([name for block in self.blocks_ for name in block.names()], dtype=object)
 
+    def sources(self) -> list[str]:
+        """Return of each column of numbers the name of the column that it was made of."""
+        return [name for block in self.blocks_ for name in block.sources()]
+
     def used_columns(self) -> dict[str, str]:
         """Return the kinds of the columns that are not left out, by name."""
         facts = self.facts()

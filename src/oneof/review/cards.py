@@ -89,31 +89,33 @@ def _is_vote(cell: Any) -> bool:
 def features(material: Material, ranking: Ranking, row: int, model: Any) -> list[dict[str, Any]]:
     """Return the features that matter most for the row's answer.
 
-    The effect of a feature is by how much the log-probability of the answer falls when it is set to its mean.
+    The effect of a feature is by how much the log-probability of the answer falls when it is set to its mean; of a
+    column that an encoder has turned into several numbers, when all of them are.
     """
-    own = material.features(row)
-    if own is None:
+    given = material.features(row)
+    if given is None:
         return []
-    values = own.to_numpy(dtype=np.float64)
-    table = material.X if isinstance(material.X, np.ndarray) else material.X.to_numpy()
-    mean: Any = np.nanmean(table, 0, dtype=np.float64)
-    spread = np.nanstd(table, 0, dtype=np.float64)
-    distance = (values - mean) / np.where(spread > 0, spread, 1)
-    effect = np.nan_to_num(np.abs(distance))
-    told = None
-    if model is not None and len(values) <= _MOST_FEATURES:
-        probes = np.tile(values, (len(values) + 1, 1))
-        np.fill_diagonal(probes, mean)
-        given = pd.DataFrame(probes, columns=own.index) if isinstance(material.X, pd.DataFrame) else probes
-        log_p = np.maximum(model.predict_log_proba(given)[:, ranking.answer[row]], -60)
+    values = given.to_numpy(dtype=np.float64)
+    mean, spread = material.centre
+    own = material.own
+    parts = [np.array([k]) for k in range(len(values))] if own is None else list(own.parts.values())
+    distance = np.nan_to_num(np.abs((values - mean) / spread))
+    effect, told = np.array([distance[part].max() for part in parts]), None
+    if model is not None and len(parts) <= _MOST_FEATURES:
+        probes = np.tile(values, (len(parts) + 1, 1))
+        for probe, part in zip(probes, parts, strict=False):
+            probe[part] = mean[part]
+        rows = pd.DataFrame(probes, columns=given.index) if isinstance(material.X, pd.DataFrame) else probes
+        log_p = np.maximum(model.predict_log_proba(rows)[:, ranking.answer[row]], -60)
         told = log_p[-1] - log_p[:-1]
         effect = np.abs(told)
     best = np.argsort(-effect, kind="stable")[:_FEATURES]
+    names = list(given.index) if own is None else list(own.parts)
     return [
         {
-            "name": str(own.index[k]),
-            "value": _number(values[k]),
-            "mean": _number(mean[k]),
+            "name": str(names[k]),
+            "value": _number(values[k]) if own is None else own.cell(row, names[k]),
+            "mean": _number(mean[parts[k][0]]) if own is None or own.kinds[names[k]] == "number" else "",
             "effect": None if told is None else round(float(told[k]), 3),
         }
         for k in best

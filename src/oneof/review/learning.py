@@ -50,7 +50,7 @@ def learn(
     fitted.set_params(**{name: value for name, value in {"verbose": 0, "checkpoint": None}.items() if name in own})
     fitted.fit(X, y)
     out = reviewed_path(path)
-    fitted.save(out)
+    material.whole(fitted).save(out)
     key = key_of(path, X, y)
     save(kept(path, key), found)
     advance(1 - _FOLDS_SHARE)

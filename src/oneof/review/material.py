@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from oneof.io.words import reason
 from oneof.labels import Votes, WeightedSets
+from oneof.methods import Classifier, Model
+from oneof.pipeline import Pipeline
 from oneof.review.neighbours import Space, embed
+from oneof.review.own_columns import OwnColumns
 from oneof.review.ranking import weights_beyond
 
 _LARGEST = 640  # pixels a side of what is sent to a browser
@@ -35,6 +38,8 @@ class Material:
     root: Path | None = None  # the table's folder, which image files must lie in
     ballots: Any = None  # a frame of what each annotator said, one column each
     columns: Sequence[str] | None = None  # names of the features of an array
+    own: OwnColumns | None = None  # the table that an encoder has made X of
+    steps: Sequence[tuple[str, Any]] = ()  # what has made X of it: they stand before every model that is saved
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -56,6 +61,17 @@ class Material:
     def space(self) -> Space:
         """The rows as points."""
         return embed(self.X)
+
+    @cached_property
+    def centre(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation of every feature; 1 where it is 0."""
+        table = self.X if isinstance(self.X, np.ndarray) else self.X.to_numpy()
+        spread = np.nanstd(table, 0, dtype=np.float64)
+        return np.nanmean(table, 0, dtype=np.float64), np.where(spread > 0, spread, 1)
+
+    def whole(self, model: Classifier) -> Model:
+        """Return a model of X as one of the table itself."""
+        return Pipeline([*self.steps, ("model", model)]) if self.steps else model
 
     def __len__(self) -> int:
         return len(self.weights)

@@ -18,10 +18,10 @@ from oneof.io.schema import misfits
 from oneof.io.words import shown
 from oneof.train.checkpoint_schema import (
     CheckpointFacts,
-    buffer_name,
+    buffers,
     completed,
     generator_misfits,
-    parameters,
+    negative_buffers,
     setup_misfits,
     state_misfits,
     tensor_places,
@@ -114,7 +114,7 @@ class Checkpoint:
         self._refuse(setup_misfits(setup, rows))
         return setup
 
-    def restore(self, method: Method, optimizer: torch.optim.Optimizer, order: torch.Generator) -> State | None:
+    def restore(self, method: Method, optimizer: Any, order: torch.Generator) -> State | None:
         """Put the saved training back in its place; None when there is none."""
         if self._facts is None:
             return None
@@ -129,12 +129,13 @@ class Checkpoint:
         found = {name: tensor for name, tensor in saved.items() if name not in _KNOWN_ELSEWHERE}
         tables = {f"{part}.{name}" for part in ("learned", "best") for name in method.tables()}
         self._refuse(tensor_file.tensor_misfits(found, places, places.keys() - tables))
+        self._refuse(negative_buffers(found))
         self._refuse(generator_misfits({name: saved[name] for name in ("random.order", "random.cpu")}))
 
         for name, tensor in method.learned().items():
             tensor.copy_(saved[f"learned.{name}"])
-        for i, parameter in enumerate(parameters(optimizer) if method.momentum else []):
-            optimizer.state[parameter] = {"momentum_buffer": saved[buffer_name(i)].to(parameter.device)}
+        for place, parameter, name, _ in buffers(method, optimizer):
+            optimizer.state[parameter][name] = saved[place].to(parameter.device)
         order.set_state(saved["random.order"])
         torch.set_rng_state(saved["random.cpu"])
         self._restore_cuda()
@@ -169,7 +170,7 @@ class Checkpoint:
     def save(
         self,
         method: Method,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Any,
         order: torch.Generator,
         setup: Setup,
         state: State,
@@ -178,10 +179,10 @@ class Checkpoint:
         tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}
         tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
-        for i, parameter in enumerate(parameters(optimizer) if method.momentum else []):
+        for place, parameter, name, like in buffers(method, optimizer):
             # No momentum yet, in a network that no loss has reached, is the same as a momentum of 0.
-            buffer = optimizer.state[parameter].get("momentum_buffer")
-            tensors[buffer_name(i)] = torch.zeros_like(parameter) if buffer is None else buffer
+            buffer = optimizer.state[parameter].get(name)
+            tensors[place] = torch.zeros_like(like) if buffer is None else buffer
         tensors |= {"random.order": order.get_state(), "random.cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             tensors["random.cuda"] = torch.cuda.get_rng_state()

@@ -66,14 +66,12 @@ def state_misfits(state: StateFacts, epochs: int) -> Iterator[str]:
         yield f"state.best_score is {shown(state['best_score'])}, which is not the score of epoch {best}"
 
 
-def tensor_places(method: Method, optimizer: torch.optim.Optimizer, with_best: bool) -> dict[str, Tensor]:
+def tensor_places(method: Method, optimizer: Any, with_best: bool) -> dict[str, Tensor]:
     """Return the tensors of a training that a checkpoint holds, by the names in the file."""
     places = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
     if with_best:
         places |= {f"best.{name}": tensor for name, tensor in method.predictor().items()}
-    if method.momentum:
-        places |= {buffer_name(i): parameter for i, parameter in enumerate(parameters(optimizer))}
-    return places
+    return places | {name: like for name, _, _, like in buffers(method, optimizer)}
 
 
 def completed(
@@ -97,12 +95,29 @@ def completed(
     return momenta | stand_ins | saved
 
 
-def buffer_name(i: int) -> str:
-    """Return the name of the momentum of the i-th parameter."""
-    return f"optimizer.{i}.momentum_buffer"
+def kept_buffers(method: Method) -> tuple[str, ...]:
+    """Return what an optimiser keeps of every parameter, by name."""
+    if method.optimizer == "adamw":
+        return "momentum_buffer", "square_buffer", "steps"
+    return ("momentum_buffer",) if method.momentum else ()
 
 
-def parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
+def buffers(method: Method, optimizer: Any) -> Iterator[tuple[str, Tensor, str, Tensor]]:
+    """Yield the name in a file of everything that is kept, its parameter, its own name, and a tensor like it."""
+    for i, parameter in enumerate(parameters(optimizer)):
+        for name in kept_buffers(method):
+            like = parameter if name != "steps" else parameter.new_empty(())
+            yield f"optimizer.{i}.{name}", parameter, name, like
+
+
+def negative_buffers(found: Mapping[str, Tensor]) -> Iterator[str]:
+    """Say which squares and counts of steps are below 0."""
+    for name, tensor in found.items():
+        if name.endswith((".square_buffer", ".steps")) and bool((tensor < 0).any()):
+            yield f"the tensor {name!r} holds numbers below 0"
+
+
+def parameters(optimizer: Any) -> Iterator[Tensor]:
     """Yield the parameters of an optimiser, group by group."""
     for group in optimizer.param_groups:
         yield from group["params"]

@@ -12,6 +12,7 @@ from torch import Tensor
 from oneof.acceleration import faster
 from oneof.io.memory import check_room
 from oneof.labels import SparseSets
+from oneof.train.adamw import AdamW
 from oneof.train.batch import Batch, Epoch, make_batch
 from oneof.train.checkpoint import Checkpoint
 from oneof.train.course import BY_STEP, Course, start_average
@@ -34,8 +35,10 @@ class TrainingRun:
     def __init__(self, trial: Trial) -> None:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
-        by_step = self.method.schedule in BY_STEP
-        optimizer: Any = SGDByStep if by_step else faster("sgd", self.data.weight) or SGD
+        optimizer: Any = AdamW
+        if self.method.optimizer == "sgd":
+            by_step = self.method.schedule in BY_STEP
+            optimizer = SGDByStep if by_step else faster("sgd", self.data.weight) or SGD
         self.optimizer: Any = optimizer(
             self.method.parameter_groups(), lr=self.method.lr_, momentum=self.method.momentum
         )

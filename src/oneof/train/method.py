@@ -13,6 +13,7 @@ class Method(Protocol):
 
     network: str | nn.Module | Callable[..., nn.Module]
     epochs: int
+    optimizer: str
     momentum: float
     schedule: str
     average: float

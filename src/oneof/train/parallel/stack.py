@@ -16,8 +16,10 @@ from torch import Tensor
 
 from oneof.augment import make_views
 from oneof.labels import dense_form
+from oneof.train.adamw import AdamW
 from oneof.train.batch import Batch, Data
 from oneof.train.checkpoint import Checkpoint
+from oneof.train.checkpoint_schema import kept_buffers, parameters
 from oneof.train.course import Course
 from oneof.train.divergence import weights_finite_by_trial
 from oneof.train.evaluation import class_probabilities
@@ -94,11 +96,14 @@ class StackedTrials(TrainingRun):
             group["lr"] = torch.tensor([run.rates[i] for run in runs], dtype=like.dtype, device=like.device)
             group["weight_decay"] = torch.tensor(decays, dtype=like.dtype, device=like.device)
         self.rates = [group["lr"] for group in groups]
-        self.optimizer = StackedSGD(groups, self.trials[0].method.momentum)
-        for parameter, *own in zip(self.optimizer.parameters(), *map(_parameters, runs), strict=True):
-            buffers = [run.optimizer.state[p].get("momentum_buffer") for run, p in zip(runs, own, strict=True)]
-            if buffers[0] is not None:
-                self.optimizer.buffers[parameter] = torch.stack(buffers)
+        method = self.trials[0].method
+        self.optimizer = StackedSGD(groups, method.momentum)
+        if method.optimizer == "adamw":
+            self.optimizer = AdamW(groups, None, method.momentum)
+        for parameter, *own in zip(parameters(self.optimizer), *map(_parameters, runs), strict=True):
+            states = [run.optimizer.state[p] for run, p in zip(runs, own, strict=True)]
+            for name in kept_buffers(method) if states[0] else ():
+                self.optimizer.state[parameter][name] = torch.stack([state[name] for state in states])
 
     def _stack_watched(self) -> None:
         """Stack the watched rows, once for trials that read the same, and collect what measures them."""
@@ -202,9 +207,9 @@ class StackedTrials(TrainingRun):
             own[name].copy_(tensor[i])
         for name, tensor in self.course.average.items():
             trial.state.average[name].copy_(tensor[i])
-        for parameter, single in zip(self.optimizer.parameters(), _parameters(run), strict=True):
-            if parameter in self.optimizer.buffers:
-                run.optimizer.state[single]["momentum_buffer"] = self.optimizer.buffers[parameter][i].clone()
+        for parameter, single in zip(parameters(self.optimizer), _parameters(run), strict=True):
+            for name, buffer in self.optimizer.state[parameter].items():
+                run.optimizer.state[single][name] = buffer[i].clone()
 
 
 def _distinct(tables: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
@@ -245,4 +250,4 @@ def _each_its_own(tables: Tensor, which: Tensor) -> Tensor:
 
 
 def _parameters(run: TrainingRun) -> Iterable[Tensor]:
-    return [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
+    return list(parameters(run.optimizer))

@@ -1,6 +1,7 @@
 """What a stack of trials is made of: layers, an optimiser and batches with a leading axis of T trials."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from oneof.train.adamw import beside
 from oneof.train.batch import Batch
 from oneof.train.method import Method
 
@@ -61,12 +63,13 @@ class StackedSGD:
 
     def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
         self.param_groups, self.momentum = groups, momentum  # lr and weight_decay of each: (T,)
-        self.buffers: dict[Tensor, Tensor] = {}
+        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
-        for parameter in self.parameters():
-            parameter.grad = None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
@@ -75,18 +78,14 @@ class StackedSGD:
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                lr, decay = (_beside(group[name], parameter) for name in ("lr", "weight_decay"))
+                lr, decay = (beside(group[name], parameter) for name in ("lr", "weight_decay"))
                 change = parameter.grad.addcmul_(decay, parameter)  # in place: the gradient is dropped anyway
-                buffer = self.buffers.get(parameter)
+                buffer = self.state[parameter].get("momentum_buffer")
                 if buffer is None:
-                    buffer = self.buffers[parameter] = change
+                    buffer = self.state[parameter]["momentum_buffer"] = change
                 else:
                     buffer.mul_(self.momentum).add_(change)
                 parameter.addcmul_(lr, buffer, value=-1)
-
-    def parameters(self) -> Iterable[Tensor]:
-        """Return all parameters, group by group."""
-        return (parameter for group in self.param_groups for parameter in group["params"])
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,3 @@ def take_rows(tables: Tensor, rows: Tensor) -> Tensor:
     Whole rows are copied, which is several times faster than to gather their elements.
     """
     return tables.flatten(0, 1).index_select(0, rows.flatten()).view(*rows.shape, -1)
-
-
-def _beside(vector: Tensor, parameter: Tensor) -> Tensor:
-    """Give a vector over trials as many axes as a parameter."""
-    return vector.view(-1, *[1] * (parameter.dim() - 1))
