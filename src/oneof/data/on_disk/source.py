@@ -1,0 +1,93 @@
+"""What is asked of a table that is read in pieces, and how its columns are judged."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from oneof.io.words import alternatives, listed, shown
+
+Show = Callable[[float], None]  # is told which share of the table has been read
+ROWS = 2**15  # that are read together
+
+
+class Source(Protocol):
+    """A table that is read in pieces."""
+
+    name: str  # as messages call it
+
+    def key(self) -> str:
+        """Return where the table is: what it holds there may change."""
+        ...
+
+    def identity(self) -> list[Any]:
+        """Return what tells this content from every other, without reading it, in a form that JSON can hold."""
+        ...
+
+    def kinds(self) -> dict[str, str]:
+        """Return the columns: of each "number" or "truth", or else an example of what it holds."""
+        ...
+
+    def frames(self, written: Sequence[str], numbers: Sequence[str], show: Show) -> Iterator[Any]:
+        """Give the rows in frames: some columns as they are written, others as numbers."""
+        ...
+
+    def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
+        """Raise ValueError: behind so many sound rows there is one that is not."""
+        ...
+
+
+def files_identity(files: Sequence[Path]) -> list[Any]:
+    """Return sizes and times of files, by which a change is seen."""
+    states = [(file, file.stat()) for file in files]
+    return [[str(file.absolute()), state.st_size, state.st_mtime_ns] for file, state in states]
+
+
+def ahead(pieces: Iterator[Any]) -> Iterator[Any]:
+    """Give pieces, while a thread reads the next one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = reader.submit(next, pieces, None)
+            yield piece
+
+
+def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
+    """Refuse columns that hold no numbers, and those without a name, with what to do about it."""
+    unnamed = [column for column in kinds if column.startswith("Unnamed: ")]
+    if unnamed:  # most often the row numbers that pandas wrote, which are no feature
+        raise ValueError(
+            f"{name} has a column without a name, but features have names; name it, or drop {shown(unnamed[0])}"
+        )
+    foreign = {column: kind for column, kind in kinds.items() if kind not in ("number", "truth")}
+    if foreign:
+        raise ValueError(
+            f"the columns {listed(foreign)} of {name} hold no numbers (such as "
+            f"{shown(next(iter(foreign.values())), 40)}), but a table that stays on disk has numbers alone; "
+            f"{advice}"
+        )
+
+
+def require(names: Sequence[str], columns: Sequence[str], name: str) -> None:
+    """Refuse names of columns that are not there."""
+    for each in names:
+        if each not in columns:
+            raise ValueError(f"{name} has no column {shown(each)}; {alternatives(each, columns)}")
+
+
+def as_float32(source: Source, frame: Any, numbers: Sequence[str], sound: int) -> tuple[Any, Any]:
+    """Return columns (n, features) as float64 and as float32; refuse gaps, and what is too large.
+
+    ``sound`` is the number of rows before those of the frame.
+    """
+    exact = frame[list(numbers)].to_numpy(dtype=np.float64, na_value=np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.ascontiguousarray(exact, dtype=np.float32)
+        finite = np.isfinite(rounded.sum(dtype=np.float64))
+    if not finite:
+        row, column = np.argwhere(~np.isfinite(rounded))[0]
+        held = "nothing" if np.isnan(exact[row, column]) else f"{exact[row, column]:g}, which 32 bits do not hold,"
+        source.refuse(numbers, sound, f"row {sound + row} has {held} in the column {shown(numbers[column])}")
+    return exact, rounded
