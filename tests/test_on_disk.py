@@ -14,8 +14,9 @@ import oneof
 from oneof.data.on_disk import text_rows
 from oneof.data.on_disk.moments import Moments
 from oneof.data.on_disk.table import open_table
+from oneof.data.tables import read_table
 from oneof.labels import NamedSets
-from test_cli import succeed
+from test_cli import fail, succeed
 
 NAMES = np.array(["cat", "cow", "dog", "yak"])
 FEATURES = list("abcde")
@@ -255,3 +256,65 @@ def test_moments_of_pieces_are_those_of_the_whole():
         moments.add(piece)
     assert np.allclose(moments.mean, x.mean(0), rtol=1e-14)
     assert np.allclose(moments.std, x.std(0), rtol=1e-9)
+
+
+FIT = [
+    "--separator",
+    "|",
+    "--candidates",
+    "label",
+    "--method",
+    "cc",
+    "--set",
+    "epochs=3",
+    "--set",
+    "network=linear",
+]
+
+
+def fit(table, *options):
+    return succeed("fit", str(table), *FIT, "--device", "cpu", "--quiet", "--id", "id", *options)
+
+
+def test_commands_read_and_write_in_pieces(tmp_path, cache, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = animals().astype(dict.fromkeys(FEATURES, np.float32))
+    frame.to_csv("animals.csv", index=False)
+    frame[["id", *FEATURES[::-1]]].to_parquet("new.parquet")
+    said = fit("animals.csv", "--on-disk", "--out", "disk").stdout
+    assert said == fit("animals.csv", "--in-memory", "--out", "memory").stdout.replace("memory", "disk")
+    assert len(list(cache.iterdir())) == 1
+    models = [oneof.load_model(name) for name in ("disk", "memory")]
+    assert np.allclose(*(each.label_distributions_ for each in models), atol=1e-5)
+    for ending in (".csv", ".tsv.gz", ".jsonl", ".parquet"):
+        pieces, whole = f"pieces{ending}", f"whole{ending}"
+        told = succeed("predict", "disk", "new.parquet", "--id", "id", "--on-disk", "--out", pieces).stdout
+        assert told == f"500 rows written to {pieces}\n"
+        succeed("predict", "disk", "new.parquet", "--id", "id", "--out", whole)
+        first, second = (read_table(tmp_path / name).rows for name in (pieces, whole))
+        pd.testing.assert_frame_equal(first, second, rtol=1e-5)
+    monkeypatch.setattr("oneof.cli.on_disk.LARGE", 1000)
+    fit("animals.csv", "--out", "large")  # by its size
+    assert (tmp_path / "large").read_bytes() == (tmp_path / "disk").read_bytes()
+    kinds = ("--kind", "e=category", "--on-disk", "--quiet", "--out", "none")
+    assert "--on-disk is given, but --kind encodes the whole table" in fail("fit", "animals.csv", *FIT, *kinds)
+    fit("animals.csv", "--kind", "e=category", "--out", "kinds")  # large, and whole as ever
+    (tmp_path / "parts").mkdir()
+    frame.to_parquet("parts/0.parquet")
+    fit("parts", "--out", "parts.model")
+    assert np.array_equal(oneof.load_model("parts.model").label_distributions_, models[0].label_distributions_)
+
+
+def test_predictions_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = animals()
+    frame.to_csv("animals.csv", index=False)
+    fit("animals.csv", "--out", "model")
+    (tmp_path / "out.csv").write_text("as before")
+    lines = (tmp_path / "animals.csv").read_text().splitlines()
+    lines[400] = lines[400].replace(",", ",x", 1)
+    (tmp_path / "bad.csv").write_text("\n".join(lines))
+    said = fail("predict", "model", "bad.csv", "--on-disk", "--out", "out.csv", "--quiet")
+    assert "line 401 has 'x" in said
+    assert (tmp_path / "out.csv").read_text() == "as before"
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.csv"]

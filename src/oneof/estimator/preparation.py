@@ -83,9 +83,7 @@ def prepare_trial(
         watched, sets_val = [(x, held_out)], candidates[held_out]
     watched += [] if X_watched is None else [_all_rows(check_rows(model, X_watched, fitting=False))]
     with threads(model.thread_count()):
-        stays = (
-            isinstance(X, np.memmap) or isinstance(x, SparseRows) or is_too_large(x, resolve_device(model.device))
-        )
+        stays = _stays(model, X, x)
         data = _put_on_device(model, x, training, candidates, weight, stays)
         model.set_training_rows(data)
         model.forget()
@@ -229,6 +227,11 @@ def _dense(model: MethodBase, sets: AnySets) -> Array:
         kind = f"{type(model).__name__} with outside" if model.outside != 0 else type(model).__name__
         state_bytes(f"{kind} keeps tables of {rows} rows and {classes} classes, one of which", size)
     return dense_form(sets)
+
+
+def _stays(model: MethodBase, X: Any, x: Array) -> bool:
+    """Tell whether rows stay where they are: on disk, sparse, or too large for the device."""
+    return isinstance(X, np.memmap) or isinstance(x, SparseRows) or is_too_large(x, resolve_device(model.device))
 
 
 def _all_rows(x: Array) -> tuple[Array, Array]:

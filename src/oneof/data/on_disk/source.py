@@ -70,6 +70,14 @@ def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
         )
 
 
+def check_unchanged(source: Source, rows: int, identity: Any) -> None:
+    """Refuse a table without rows, and one that is not what it was when it was opened."""
+    if not rows:
+        raise ValueError(f"{source.name} has no rows, but at least one is needed; fill the table")
+    if source.identity() != identity:
+        raise ValueError(f"{source.name} was changed while it was read; read it again")
+
+
 def require(names: Sequence[str], columns: Sequence[str], name: str) -> None:
     """Refuse names of columns that are not there."""
     for each in names:

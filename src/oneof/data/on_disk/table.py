@@ -19,7 +19,7 @@ from oneof.data.folder import StrPath
 from oneof.data.on_disk.label_sets import LabelReader
 from oneof.data.on_disk.moments import Moments
 from oneof.data.on_disk.rows import StoredRows, StoredTexts
-from oneof.data.on_disk.source import Source, ahead, as_float32, check_numbers, require
+from oneof.data.on_disk.source import Source, ahead, as_float32, check_numbers, check_unchanged, require
 from oneof.data.on_disk.sources import source_of
 from oneof.data.on_disk.store import Spool, Writer, open_store
 from oneof.io.arguments import as_path
@@ -216,16 +216,13 @@ class Reading:
             pieces = self.source.frames(written, self.numbers, lambda share: meter.show(int(1000 * share)))
             for frame in ahead(pieces):
                 self._take(frame)
-        if not self.rows:
-            raise ValueError(f"{self.source.name} has no rows, but at least one is needed; fill the table")
+        check_unchanged(self.source, self.rows, identity)
         self._writer.end("X", "F32", [self.rows, len(self.numbers)])
         classes = None if self.labels is None else self._write_sets(self.labels)
         for number, (lengths, _) in enumerate(self._texts):
             self._write_spool(f"length {number}", "I32", lengths)
         for number, (_, texts) in enumerate(self._texts):
             self._write_spool(f"text {number}", "U8", texts)
-        if self.source.identity() != identity:
-            raise ValueError(f"{self.source.name} was changed while it was read; read it again")
         facts = {"identity": identity, "features": self.numbers, "classes": classes, "ids": self.ids}
         self._writer.finish(facts | {"mean": self.moments.mean.tolist(), "std": self.moments.std.tolist()})
         self.moments.warn_of_lost(self.numbers, self.source.name)
