@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def measured(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return peak memory and time of a case: of its fit, of its prediction, or of every step with a table on disk."""
+    """Return peak memory and time of a case: of its fit, its prediction, or all steps with a table on disk."""
     if "features" in case:
         return measured_on_disk(case)
     X, y = problem(case)

@@ -1,7 +1,8 @@
-"""What learning from a table on disk costs: the cases of benchmarks/scale.py that read a CSV larger than their memory.
+"""What learning from a table on disk costs: cases of benchmarks/scale.py whose CSV is larger than their memory.
 
-Each step runs in a process of its own, started here with its name: ``read`` by `oneof.open_table`, ``pandas`` (the
-same file, in pieces of as many rows, to float32), ``fit`` and ``predict`` by the commands, ``fit`` after ``read``.
+Each step runs in a process of its own, started here with its name: ``read`` by `oneof.open_table`, ``pandas``
+(the same file, in pieces of as many rows, to float32), ``fit`` and ``predict`` by the commands, the fit on what was
+read before.
 """
 
 import contextlib
@@ -93,13 +94,16 @@ def _read_with_pandas(table: Path) -> None:
 
 def _command(words: list[str]) -> None:
     assert model_tables
-    if app([*words, "--on-disk", "--quiet"], standalone_mode=False):
-        raise SystemExit(f"oneof {words[0]} failed")
+    try:
+        app([*words, "--on-disk", "--quiet"])
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 @contextlib.contextmanager
 def peak_anonymous() -> Iterator[list[int]]:
-    """Give a list with the largest RssAnon (bytes) of this process inside the block, looked at 50 times a second."""
+    """Give a list with the largest RssAnon (bytes) of this process in the block, looked at 50 times a second."""
     peak, done = [0], threading.Event()
 
     def watch() -> None:
