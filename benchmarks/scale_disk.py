@@ -1,8 +1,8 @@
 """What learning from a table on disk costs: cases of benchmarks/scale.py whose CSV is larger than their memory.
 
 Each step runs in a process of its own, started here with its name: ``read`` by `oneof.open_table`, ``pandas``
-(the same file, in pieces of as many rows, to float32), ``fit`` and ``predict`` by the commands, the fit on what was
-read before.
+(the same file, in pieces of as many rows, to float32), ``fit`` and ``predict`` by the commands, the fit on what
+was read before.
 """
 
 import contextlib

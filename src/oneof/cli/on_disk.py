@@ -80,6 +80,10 @@ def _features(model: "Model", source: Any, ids: Sequence[str]) -> list[str]:
     known = getattr(model, "feature_names_in_", None)
     names = [name for name in kinds if name not in ids] if known is None else known.tolist()
     require(names, list(kinds), source.name)
+    for name in set(ids) & set(names):
+        raise ValueError(
+            f"--id names {name!r}, which is a feature of the model; leave it out, or pass --in-memory"
+        )
     check_numbers({name: kinds[name] for name in names}, source.name, _ADVICE)
     if len(names) != model.n_features_in_:
         raise ValueError(
