@@ -49,7 +49,6 @@ CASES: dict[str, dict[str, Any]] = {
     "idgp-1m": LARGE | {"method": "idgp"},
     "disk-1m": DISK | {"rows": 1_000_000, "method": "cc"},
     "disk-10m": DISK | {"rows": 10_000_000, "method": "cc"},
-    "disk-10m-proden": DISK | {"rows": 10_000_000, "method": "proden"},
     "predict-100k-classes": {"rows": 10_000, "classes": 100_000, "candidates": 5, "method": "cc", "predict": True}
     | {"settings": {"epochs": 1, "batch_size": 100}, "fitted_rows": 2_000},
 }

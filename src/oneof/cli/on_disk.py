@@ -50,21 +50,23 @@ def training_rows(table: Path, labels: "Labels", ids: Sequence[str], drop: Seque
 
 def predict_in_pieces(model: "Model", table: Path, out: Path, ids: Sequence[str]) -> None:
     """Write the most likely class of every row as it is read; after an error nothing is written."""
+    import numpy as np
     import pandas as pd
 
     from oneof.cli.model_tables import with_ids
     from oneof.data.download import Meter
-    from oneof.data.on_disk.source import ahead, as_float32, check_unchanged
+    from oneof.data.on_disk.source import Checked, ahead, check_unchanged
     from oneof.data.on_disk.sources import source_of
     from oneof.data.table_pieces import appending
 
     source, rows, columns = source_of(table), 0, list[str]()
     names, identity = _features(model, source, ids), source.identity()
     with appending(out) as append, Meter(f"reading {source.name}", 1000, visible=not wanted.quiet) as meter:
-        for frame in ahead(source.frames(list(ids), names, lambda share: meter.show(int(1000 * share)))):
-            exact, _ = as_float32(source, frame, names, rows)
-            label, probability = model.predict_top(pd.DataFrame(exact, columns=names), 1)
-            result = with_ids(frame[list(ids)], {"prediction": label[:, 0], "probability": probability[:, 0]})
+        checked = Checked(source, names).exact
+        for piece in ahead(source.pieces(list(ids), names, checked, lambda x: meter.show(int(1000 * x)))):
+            features = pd.DataFrame(np.concatenate(piece.taken), columns=names)
+            label, probability = model.predict_top(features, 1)
+            result = with_ids(piece.written, {"prediction": label[:, 0], "probability": probability[:, 0]})
             append(result)
             rows, columns = rows + len(result), list(result)
         check_unchanged(source, rows, identity)

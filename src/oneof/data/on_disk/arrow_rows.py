@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oneof.data.on_disk.source import ROWS, Show, files_identity
+from oneof.data.on_disk.source import ROWS, Piece, Show, Take, files_identity
 from oneof.io.words import reason, shown
 
 
@@ -67,7 +67,7 @@ class ParquetRows(_ArrowRows):
         """Tell columns by the schema."""
         return self._kinds(self._data.schema)
 
-    def frames(self, written: Sequence[str], numbers: Sequence[str], show: Show) -> Iterator[Any]:
+    def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
         """Read batch by batch, in the order of the files."""
         arrow, rows = _pyarrow(self.name), 0
         total = max(1, self._data.count_rows())
@@ -82,7 +82,7 @@ class ParquetRows(_ArrowRows):
             if frame is None:
                 return
             if len(frame):
-                yield frame
+                yield Piece.of_frame(frame, written, numbers, take)
             rows += len(frame)
             show(rows / total)
 
@@ -119,7 +119,7 @@ class HuggingFaceRows(_ArrowRows):
         names = getattr(getattr(feature, "feature", feature), "names", None)
         return list(names) if names else None
 
-    def frames(self, written: Sequence[str], numbers: Sequence[str], show: Show) -> Iterator[Any]:
+    def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
         """Read batch by batch; classes come by their names."""
         rows = 0
         given = self._data.select_columns([*written, *numbers]).with_format("arrow")
@@ -128,7 +128,7 @@ class HuggingFaceRows(_ArrowRows):
             for name in written:
                 if (names := self._names(name)) is not None:
                     frame[name] = [_named(cell, names) for cell in frame[name]]
-            yield frame
+            yield Piece.of_frame(frame, written, numbers, take)
             rows += len(frame)
             show(rows / self._data.num_rows)
 

@@ -3,14 +3,29 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneof.io.words import alternatives, listed, shown
 
+Take = Callable[[NDArray[np.float64]], NDArray[Any]]  # is given features (n, d), and says what is kept of them
 Show = Callable[[float], None]  # is told which share of the table has been read
 ROWS = 2**15  # that are read together
+
+
+class Piece(NamedTuple):
+    """Some rows: what was taken of their features, part by part, and the columns that are kept as written."""
+
+    taken: list[NDArray[Any]]
+    written: Any  # a DataFrame
+
+    @classmethod
+    def of_frame(cls, frame: Any, written: Sequence[str], numbers: Sequence[str], take: Take) -> "Piece":
+        """Return the rows of a frame, with gaps as NaN."""
+        exact = frame[list(numbers)].to_numpy(dtype=np.float64, na_value=np.nan)
+        return cls([take(exact)], frame[list(written)])
 
 
 class Source(Protocol):
@@ -30,8 +45,8 @@ class Source(Protocol):
         """Return the columns: of each "number" or "truth", or else an example of what it holds."""
         ...
 
-    def frames(self, written: Sequence[str], numbers: Sequence[str], show: Show) -> Iterator[Any]:
-        """Give the rows in frames: some columns as they are written, others as numbers."""
+    def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
+        """Give the rows: some columns as they are written, of others what ``take`` makes of their numbers."""
         ...
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
@@ -85,17 +100,27 @@ def require(names: Sequence[str], columns: Sequence[str], name: str) -> None:
             raise ValueError(f"{name} has no column {shown(each)}; {alternatives(each, columns)}")
 
 
-def as_float32(source: Source, frame: Any, numbers: Sequence[str], sound: int) -> tuple[Any, Any]:
-    """Return columns (n, features) as float64 and as float32; refuse gaps, and what is too large.
+class Checked:
+    """Features as they pass: the sound rows are counted, gaps and what is too large for 32 bits are refused."""
 
-    ``sound`` is the number of rows before those of the frame.
-    """
-    exact = frame[list(numbers)].to_numpy(dtype=np.float64, na_value=np.nan)
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.ascontiguousarray(exact, dtype=np.float32)
-        finite = np.isfinite(rounded.sum(dtype=np.float64))
-    if not finite:
-        row, column = np.argwhere(~np.isfinite(rounded))[0]
-        held = "nothing" if np.isnan(exact[row, column]) else f"{exact[row, column]:g}, which 32 bits do not hold,"
-        source.refuse(numbers, sound, f"row {sound + row} has {held} in the column {shown(numbers[column])}")
-    return exact, rounded
+    def __init__(self, source: Source, numbers: Sequence[str]) -> None:
+        self._source, self._numbers, self.rows = source, numbers, 0
+
+    def rounded(self, exact: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return features (n, d) in 32 bits."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = np.ascontiguousarray(exact, dtype=np.float32)
+            doubtful = not np.isfinite(rounded.sum())  # the sum is cheap and almost always tells
+        if doubtful and (bad := np.argwhere(~np.isfinite(rounded))).size:
+            row, column = bad[0]
+            value, name = exact[row, column], shown(self._numbers[column])
+            held = "nothing" if np.isnan(value) else f"{value:g}, which 32 bits do not hold,"
+            why = f"row {self.rows + row} has {held} in the column {name}"
+            self._source.refuse(self._numbers, self.rows, why)
+        self.rows += len(exact)
+        return rounded
+
+    def exact(self, exact: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return features (n, d) as they are."""
+        self.rounded(exact)
+        return exact

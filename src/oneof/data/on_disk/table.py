@@ -19,7 +19,7 @@ from oneof.data.folder import StrPath
 from oneof.data.on_disk.label_sets import LabelReader
 from oneof.data.on_disk.moments import Moments
 from oneof.data.on_disk.rows import StoredRows, StoredTexts
-from oneof.data.on_disk.source import Source, ahead, as_float32, check_numbers, check_unchanged, require
+from oneof.data.on_disk.source import Checked, Source, ahead, check_numbers, check_unchanged, require
 from oneof.data.on_disk.sources import source_of
 from oneof.data.on_disk.store import Spool, Writer, open_store
 from oneof.io.arguments import as_path
@@ -193,7 +193,7 @@ class Reading:
     ) -> None:
         self.source, self.numbers, self.ids, self.rows = source, list(numbers), list(ids), 0
         self.labels = None if candidates is None else LabelReader(candidates, separator, source.name)
-        self.moments = Moments(len(numbers))
+        self.moments, self._checked = Moments(len(numbers)), Checked(source, self.numbers)
         self._files = ExitStack()
         self._writer = self._files.enter_context(Writer(part))
         self._folder = part.parent
@@ -213,9 +213,11 @@ class Reading:
         """Read all rows and write the store."""
         written = list(dict.fromkeys([*([] if self.labels is None else [self.labels.column]), *self.ids]))
         with Meter(f"reading {self.source.name}", 1000, visible=progress) as meter:
-            pieces = self.source.frames(written, self.numbers, lambda share: meter.show(int(1000 * share)))
-            for frame in ahead(pieces):
-                self._take(frame)
+            pieces = self.source.pieces(written, self.numbers, self._digest, lambda x: meter.show(int(1000 * x)))
+            for piece in ahead(pieces):
+                for rounded in piece.taken:
+                    self._writer.append(rounded)
+                self._take(piece.written)
         check_unchanged(self.source, self.rows, identity)
         self._writer.end("X", "F32", [self.rows, len(self.numbers)])
         classes = None if self.labels is None else self._write_sets(self.labels)
@@ -227,10 +229,12 @@ class Reading:
         self._writer.finish(facts | {"mean": self.moments.mean.tolist(), "std": self.moments.std.tolist()})
         self.moments.warn_of_lost(self.numbers, self.source.name)
 
-    def _take(self, frame: Any) -> None:
-        exact, rounded = as_float32(self.source, frame, self.numbers, self.rows)
-        self._writer.append(rounded)
+    def _digest(self, exact: NDArray[np.float64]) -> NDArray[np.float32]:
+        rounded = self._checked.rounded(exact)
         self.moments.add(exact)
+        return rounded
+
+    def _take(self, frame: Any) -> None:
         if self.labels is not None:
             sizes, codes = self.labels.read(frame[self.labels.column], self.rows)
             self._sizes.add(sizes)

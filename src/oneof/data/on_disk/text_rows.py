@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from oneof.data.on_disk.damage import FALSE, TRUE, first_damage, opened_bytes
-from oneof.data.on_disk.source import ROWS, Show, files_identity
+from oneof.data.on_disk.source import ROWS, Piece, Show, Take, files_identity
 from oneof.io.words import reason, shown
 
 _SNIFFED = 1000  # rows by which the kind of a column is told
@@ -56,29 +57,32 @@ class TextRows:
         """Tell columns by their first rows."""
         return {name: _kind_of(column) for name, column in self._sniffed().items()}
 
-    def frames(self, written: Sequence[str], numbers: Sequence[str], show: Show) -> Iterator[Any]:
+    def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
         """Read with pyarrow if it is installed, else with pandas."""
         truths = {name for name, kind in self.kinds().items() if kind == "truth"}
         read = self._with_arrow if find_spec("pyarrow") else self._with_pandas
-        pieces, rows = read(list(written), list(numbers), truths, show), 0
+        pieces, rows = read(list(written), list(numbers), truths, take, show), 0
         while True:
             try:
-                frame = next(pieces, None)
+                piece = next(pieces, None)
             except Exception as error:  # readers raise errors of many kinds
+                if str(error).startswith(self.name):  # ours
+                    raise
                 self.refuse(numbers, rows, reason(error))
-            if frame is None:
+            if piece is None:
                 return
-            rows += len(frame)
-            yield frame
+            rows += len(piece.written)
+            yield piece
 
-    def _with_arrow(self, written: list[str], numbers: list[str], truths: set[str], show: Show) -> Iterator[Any]:
+    def _with_arrow(
+        self, written: list[str], numbers: list[str], truths: set[str], take: Take, show: Show
+    ) -> Iterator[Piece]:
         import pyarrow  # noqa: PLC0415 - pyarrow is optional
         from pyarrow import csv  # noqa: PLC0415
 
-        names = list(self._sniffed().columns)
         kinds = {name: pyarrow.bool_() if name in truths else pyarrow.float64() for name in numbers}
         options = csv.ConvertOptions(
-            include_columns=[*written, *numbers],
+            include_columns=[*numbers, *written],
             column_types=kinds | dict.fromkeys(written, pyarrow.string()),
             null_values=[""],  # all others are refused as texts: each costs time
             true_values=list(TRUE),
@@ -86,24 +90,28 @@ class TextRows:
             strings_can_be_null=False,
         )
         with pyarrow.OSFile(str(self.path)) as raw:  # a file of Python would have to wait for Python
+            names = list(self._sniffed().columns)
             reader = csv.open_csv(
                 pyarrow.CompressedInputStream(raw, "gzip") if self._zipped else raw,
                 csv.ReadOptions(block_size=_BLOCK, column_names=names, skip_rows_after_names=1),
                 csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 options,
             )
-            held: list[Any] = []
-            for batch in reader:
-                held.append(batch)
-                if sum(map(len, held)) >= ROWS:
+            taken, texts, rows = list[Any](), list[Any](), 0
+            for batch in chain(reader, [None]):
+                if batch is not None and len(batch):
+                    columns = [_floats(column) for column in batch.columns[: len(numbers)]]
+                    taken.append(take(np.array(columns).T))  # which still lies in the cache of the processor
+                    texts.append(batch.select(written))
+                    rows += len(batch)
+                if rows >= ROWS or (batch is None and rows):
                     show(raw.tell() / raw.size())
-                    yield pyarrow.Table.from_batches(held).to_pandas()
-                    held = []
-            if sum(map(len, held)):
-                yield pyarrow.Table.from_batches(held).to_pandas()
-        show(1.0)
+                    yield Piece(taken, pyarrow.Table.from_batches(texts).to_pandas())
+                    taken, texts, rows = [], [], 0
 
-    def _with_pandas(self, written: list[str], numbers: list[str], truths: set[str], show: Show) -> Iterator[Any]:
+    def _with_pandas(
+        self, written: list[str], numbers: list[str], truths: set[str], take: Take, show: Show
+    ) -> Iterator[Piece]:
         size = max(1, self.path.stat().st_size)
         with (
             self.path.open("rb") as raw,
@@ -119,13 +127,22 @@ class TextRows:
         ):
             for frame in reader:
                 show(raw.tell() / size)
-                yield frame.assign(**{name: frame[name].map(bytes.decode).astype(str) for name in written})
+                texts = {name: frame[name].map(bytes.decode).astype(str) for name in written}
+                yield Piece.of_frame(frame.assign(**texts), written, numbers, take)
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Name the line."""
         names = list(self._sniffed().columns)
         found = first_damage(self.path, self.delimiter, names, numbers, sound) or why
         raise ValueError(f"{self.name} cannot be read: {found}; mend the file, or drop the column") from None
+
+
+def _floats(column: Any) -> Any:
+    """Return a column of Arrow as floats, gaps as NaN."""
+    values = column.to_numpy(zero_copy_only=False)
+    return (
+        values if values.dtype == np.float64 else np.array(values, dtype=np.float64)
+    )  # truths, and None for gaps
 
 
 def _kind_of(column: Any) -> str:
