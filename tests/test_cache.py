@@ -51,6 +51,7 @@ def test_what_the_cache_holds(cache):
         ("annotators", 0, 0),
         ("candidates", 0, 0),
         ("kernels", 0, 0),
+        ("tables", 0, 0),
     ]
     filled(cache)
     assert [(each.kind, each.files, each.size) for each in cache_usage()] == [
@@ -58,6 +59,7 @@ def test_what_the_cache_holds(cache):
         ("annotators", 1, 2_000_000),
         ("candidates", 0, 0),
         ("kernels", 0, 0),
+        ("tables", 0, 0),
     ]
 
 
@@ -65,8 +67,8 @@ def test_clearing_removes_what_was_asked_and_nothing_else(cache):
     filled(cache)
     (removed,) = clear_cache(["images"])
     assert (removed.files, removed.size, removed.folder) == (2, 3500, cache / "images")
-    assert [each.files for each in cache_usage()] == [0, 1, 0, 0]
-    assert [each.files for each in clear_cache()] == [0, 1, 0, 0]
+    assert [each.files for each in cache_usage()] == [0, 1, 0, 0, 0]
+    assert [each.files for each in clear_cache()] == [0, 1, 0, 0, 0]
     left = sorted(path.name for path in cache.rglob("*") if path.is_file())
     assert left == ["notes.txt", "train.gz"]
 
@@ -172,6 +174,6 @@ def test_the_command_lists_and_clears(cache):
     assert len(succeed("cache", "--kind", "images", "--kind", "candidates").stdout.splitlines()) == 3
     said = succeed("cache", "--clear", "--kind", "annotators").stdout
     assert said == f"annotators: removed 2.0 MB in 1 file, from {cache / 'annotators'}\n"
-    assert len(succeed("cache", "--clear").stdout.splitlines()) == 4
-    assert [each.files for each in cache_usage()] == [0, 0, 0, 0]
+    assert len(succeed("cache", "--clear").stdout.splitlines()) == 5
+    assert [each.files for each in cache_usage()] == [0, 0, 0, 0, 0]
     assert "'films' is not one of" in fail("cache", "--kind", "films")

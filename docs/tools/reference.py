@@ -11,7 +11,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     "choosing": ("Choosing and judging", ["compare", "resolve", "outside_rate", "CandidateKFold", "SCORERS"]),
     "fitting": ("Fitting and keeping", ["fit_together", "load_model", "METHODS"]),
     "tables": ("Tables and pipelines", ["TableEncoder", "Pipeline", "make_pipeline"]),
-    "data": ("Data", ["load_dataset", "load_images", "PartialLabels", "embed"]),
+    "data": ("Data", ["load_dataset", "load_images", "PartialLabels", "open_table", "embed"]),
     "exchange": (
         "Other tools and review",
         ["read_annotations", "write_annotations", "convert", "Annotations", "apply_decisions"],

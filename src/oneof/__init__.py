@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from oneof.data import PartialLabels, load_dataset, load_images
     from oneof.data.embedding import embed
     from oneof.data.exchange import Annotations, convert, read_annotations, write_annotations
+    from oneof.data.on_disk.table import open_table
     from oneof.em import EMClassifier
     from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
@@ -89,6 +90,7 @@ __all__ = [
     "load_images",
     "load_model",
     "make_pipeline",
+    "open_table",
     "outside_rate",
     "read_annotations",
     "resolve",
@@ -118,6 +120,7 @@ _HOME = {  # all others are at home in oneof.methods
     "load_dataset": "oneof.data",
     "load_images": "oneof.data",
     "make_pipeline": "oneof.pipeline",
+    "open_table": "oneof.data.on_disk.table",
     "outside_rate": "oneof.estimator.outside",
     "read_annotations": "oneof.data.exchange",
     "resolve": "oneof.estimator.resolve",

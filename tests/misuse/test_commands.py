@@ -217,6 +217,31 @@ COMMANDS = [
         "fit with labels of several columns", f"{FIT} --id id --id id --out new", "30 rows, 3 features, 3 classes"
     ),
     # --- predict
+    works("fit a table on disk", f"{FIT} --on-disk --out new", "30 rows, 3 features, 3 classes"),
+    refused("fit text on disk", f"{FIT} --on-disk --out new".replace("pets", "words"), "'weight'", "--in-memory"),
+    refused("fit a gap on disk", f"{FIT} --on-disk --out new".replace("pets", "gap"), "line 2", "'weight'"),
+    refused(
+        "fit votes on disk", f"fit pets.csv --votes truth,id {TINY} --on-disk --out new", "votes", "--on-disk"
+    ),
+    refused("fit an npz on disk", f"fit pets.npz {TINY} --on-disk --out new", "'pets.npz'", ".parquet"),
+    refused("fit by comparison on disk", f"{AUTO} --on-disk --out new", "--method auto", "--on-disk"),
+    works("predict on disk", "predict model pets.csv --on-disk --quiet --out new.csv", "30 rows written"),
+    refused(
+        "predict to standard output on disk", "predict model pets.csv --on-disk --out -", "standard", "--on-disk"
+    ),
+    refused(
+        "predict a workbook on disk", "predict model pets.csv --on-disk --out new.xlsx", "workbook", "--on-disk"
+    ),
+    refused(
+        "predict a narrow table on disk", "predict model narrow.csv --on-disk --out new.csv", "no column 'weight'"
+    ),
+    refused(
+        "predict an id that is a feature on disk",
+        "predict model pets.csv --on-disk --id legs --out new.csv",
+        "'legs'",
+    ),
+    refused("predict text on disk", "predict model words.csv --on-disk --out new.csv", "'weight'", "heavy"),
+    refused("predict mixed columns on disk", "predict mixed kinds.csv --on-disk --out new.csv", "encodes columns"),
     refused("predict without a model", "predict", "MODEL", "predict --help"),
     refused("predict without a table", "predict model", "TABLE", "predict --help"),
     refused("predict without --out", "predict model pets.csv", "--out", "predict --help"),

@@ -53,6 +53,10 @@ def table(kit, text, name="labels.csv"):
     return path
 
 
+def opened(kit, text, *given, name="opened.csv", **options):
+    return oneof.open_table(table(kit, text, name), *given, **({"cache": kit.folder / "kept"} | options))
+
+
 def together(kit, *models, **given):
     return oneof.fit_together(list(models), [{"X": kit.X, "y": kit.S} | given] * len(models))
 
@@ -444,6 +448,67 @@ DATA_ROWS = [
     ),
 ]
 
+DISK_ROWS = [
+    # --- oneof.open_table
+    refused("open no path", TypeError, lambda k: oneof.open_table(None), "table is None", "path"),
+    refused("open a frame", TypeError, lambda k: oneof.open_table(k.frame), "but must be a path"),
+    refused(
+        "open a missing table",
+        FileNotFoundError,
+        lambda k: oneof.open_table(k.folder / "no.csv"),
+        "check the path",
+    ),
+    refused("open a text file", ValueError, lambda k: oneof.open_table(k.files / "text"), "must end in .csv"),
+    refused(
+        "open a folder without Parquet files",
+        FileNotFoundError,
+        lambda k: oneof.open_table(k.folder),
+        "no .parquet",
+    ),
+    refused(
+        "open an empty table",
+        ValueError,
+        lambda k: opened(k, "", "x", name="empty.csv"),
+        "empty.csv",
+        "cannot be read",
+    ),
+    refused("open a table without rows", ValueError, lambda k: opened(k, "a,x\n", "x"), "has no rows"),
+    refused("open with a misspelt column", ValueError, lambda k: opened(k, "a,x\n1,k\n", "y"), "no column 'y'"),
+    refused("open with no column of labels", TypeError, lambda k: opened(k, "a,x\n1,k\n", 1), "candidates is 1"),
+    refused(
+        "open with an empty separator", ValueError, lambda k: opened(k, "a,x\n1,k\n", "x", ""), "separator is ''"
+    ),
+    refused(
+        "open with one name of ids",
+        TypeError,
+        lambda k: opened(k, "a,x\n1,k\n", "x", ids="x"),
+        "ids is 'x'",
+        "['id']",
+    ),
+    refused(
+        "open with nothing but labels", ValueError, lambda k: opened(k, "x\nk\n", "x"), "no column of features"
+    ),
+    refused(
+        "open text as features",
+        ValueError,
+        lambda k: opened(k, "a,b,x\n1,red,k\n", "x"),
+        "'b'",
+        "such as 'red'",
+        "drop or ids",
+    ),
+    refused("open numbered rows", ValueError, lambda k: opened(k, ",a,x\n0,1,k\n", "x"), "without a name"),
+    refused("open with a gap", ValueError, lambda k: opened(k, "a,x\n1,k\n,k\n", "x"), "line 3", "nothing", "'a'"),
+    refused("open with no set", ValueError, lambda k: opened(k, "a,x\n1,k\n2,\n", "x"), "empty in row 1", "'x'"),
+    refused("open into no folder", TypeError, lambda k: opened(k, "a,x\n1,k\n", "x", cache=3), "cache is 3"),
+    refused("open with a loud progress", TypeError, lambda k: opened(k, "a,x\n", "x", progress="yes"), "progress"),
+    refused(
+        "fit one class from disk",
+        ValueError,
+        lambda k: CAVL().fit((t := opened(k, "a,x\n1,k\n2,k\n", "x")).X, t.y),
+        "at least two classes",
+    ),
+]
+
 CORRUPT_ROWS = [
     refused("a rate above 1", ValueError, lambda k: corrupt.uniform(k.y, 3, 1.5), "rate is 1.5", "[0, 1]"),
     refused("a rate in words", ValueError, lambda k: corrupt.uniform(k.y, 3, "high"), "rate is 'high'"),
@@ -795,6 +860,7 @@ METHOD_ROWS = [
         *METHOD_ROWS,
         *LABEL_ROWS,
         *DATA_ROWS,
+        *DISK_ROWS,
         *CORRUPT_ROWS,
         *THEORY_ROWS,
         *FILE_ROWS,

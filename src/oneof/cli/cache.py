@@ -16,6 +16,7 @@ class CacheKind(StrEnum):
     ANNOTATORS = "annotators"
     CANDIDATES = "candidates"
     KERNELS = "kernels"
+    TABLES = "tables"
 
 
 @app.command()

@@ -15,10 +15,13 @@ from oneof.cli.options import (
     Decisions,
     Device,
     Drop,
+    EstimatorName,
     Format,
     Ids,
     Images,
     Kinds,
+    MethodName,
+    OnDisk,
     Seed,
     Separator,
     Settings,
@@ -32,6 +35,7 @@ from oneof.cli.output import fold, give, say, wanted
 from oneof.cli.votes import (
     CountColumns,
     Denial,
+    Labels,
     LongColumns,
     VoteColumns,
     VotesFile,
@@ -55,13 +59,8 @@ def fit(
     votes_file: VotesFile = None,
     denial: Denial = None,
     decisions: Decisions = None,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
-    ] = "idgp",
-    estimator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
-    ] = None,
+    method: MethodName = "idgp",
+    estimator: EstimatorName = None,
     settings: Settings = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -71,6 +70,7 @@ def fit(
     form: Format = None,
     images: Images = None,
     size: Size = None,
+    on_disk: OnDisk = None,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
@@ -81,19 +81,37 @@ def fit(
     With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.encoding import training_table
+    from oneof.cli.on_disk import in_pieces, training_rows
 
     _check_model_target(out, table)
     check_size(size, images, table)
     check_format(form, table)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
-    scale = size or _size_for(settings or [], images is not None or table.is_dir())
-    encoded, y = training_table(
-        table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
-    )
+    apart = column_names(drop), column_names(ids)
+    if in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, kinds, images)):
+        encoded, y = training_rows(table, labels, *apart)
+    else:
+        scale = size or _size_for(settings or [], images is not None or table.is_dir())
+        encoded, y = training_table(table, labels, apart[0], kinds, images, scale, form, decisions, apart[1])
     model = make(encoded.rows, y).fit(encoded.rows, y)
     encoded.joined(model).save(out)
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
+
+
+def _hindrances(
+    table: Path, labels: Labels, decisions: Any, method: str, kinds: Any, images: str | None
+) -> dict[str, Any]:
+    """Return what needs a table in memory, in words, and whether it is asked for."""
+    return {
+        "standard input is a": str(table) == "-",
+        "votes are counted with the": labels.given is not None,
+        "--candidates-prefix reads the": labels.prefix is not None,
+        "--decisions are merged with the": decisions,
+        "--kind encodes the": kinds,
+        "--images names the files of a": images,
+        f"--method {method.lower()} copies parts of the": method.lower() in ("auto", "em"),
+    }
 
 
 def _tell(facts: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oneof.cli.output import fold, give, note, say, wanted
+from oneof.cli.output import note, tell_written, wanted
 from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
 from oneof.data.embedding import IMAGE_NAMES, class_folders, images_below
@@ -272,9 +272,7 @@ def with_ids(keys: Any, results: dict[str, Any]) -> Any:
 def write_results(result: Any, out: Path, form: str | None = None) -> None:
     """Write results, and say so."""
     tables.write_table(result, out, form)
-    give({"rows": len(result), "columns": list(result), "out": out})
-    if not (tables.is_standard(out) and wanted.quiet):
-        say(fold(f"{len(result)} rows written to {out}"), err=tables.is_standard(out))
+    tell_written(len(result), list(result), out)
 
 
 def _is_model(path: Path) -> bool:

@@ -19,6 +19,7 @@ from oneof.cli.options import (
     Images,
     ModelPath,
     Numbers,
+    OnDisk,
     Separator,
     TableOut,
     TablePath,
@@ -76,16 +77,27 @@ def predict(
     ids: Ids = None,
     images: Images = None,
     form: Format = None,
+    on_disk: OnDisk = None,
 ) -> None:
     """Write the most likely class of every row, or of every image in a folder."""
-    from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
+    from oneof.cli.model_tables import encoder_of, features_for, load, read_for, with_ids, write_results
+    from oneof.cli.on_disk import in_pieces, predict_in_pieces
     from oneof.data import tables
 
     check_json(out)
     check_format(form, table, out)
     tables.check_target(out, [model, table], form=form)
-    names = column_names(ids) or (["file"] if table.is_dir() else [])
     fitted = load(model)
+    hindrances = {
+        "standard input and output are": "-" in (str(table), str(out)),
+        "a workbook is written from a": out.suffix.lower() == ".xlsx",
+        "a model of images needs the": fitted.input_shape_ is not None,
+        "a model that encodes columns needs the": encoder_of(fitted),
+    }
+    if in_pieces(table, on_disk, hindrances):
+        predict_in_pieces(fitted, table, out, column_names(ids))
+        return
+    names = column_names(ids) or (["file"] if table.is_dir() else [])
     data = read_for(fitted, table, names, images, form)
     label, probability = fitted.predict_top(features_for(fitted, data, names), 1)
     best = {"prediction": label[:, 0], "probability": probability[:, 0]}

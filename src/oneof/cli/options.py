@@ -58,9 +58,22 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
 ]
+MethodName = Annotated[
+    str, typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends.")
+]
+EstimatorName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, such as a,b,c.")]
+OnDisk = Annotated[
+    bool | None,
+    typer.Option(
+        "--on-disk/--in-memory",
+        help="Read the table in pieces, or whole; by default whole below 1 GB. In pieces it has numbers alone.",
+    ),
+]
 Kinds = Annotated[
     list[str] | None,
     typer.Option(

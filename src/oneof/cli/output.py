@@ -48,6 +48,14 @@ def give(facts: Any) -> None:
         typer.echo(json.dumps(_plain(facts), indent=1, allow_nan=False))
 
 
+def tell_written(rows: int, columns: Sequence[str], out: PathLike[str]) -> None:
+    """Say how many rows of a table were written, and where; - is standard output."""
+    give({"rows": rows, "columns": list(columns), "out": out})
+    standard = fspath(out) == "-"
+    if not (standard and wanted.quiet):
+        say(fold(f"{rows} rows written to {fspath(out)}"), err=standard)
+
+
 def note(kind: str, text: str) -> None:
     """Say something on standard error."""
     if kind in _ALWAYS or not wanted.quiet:

@@ -15,6 +15,7 @@ KINDS = {
     "annotators": "classifiers that made candidate sets",
     "candidates": "candidate sets that were made",
     "kernels": "kernels that were compiled for a GPU",
+    "tables": "tables that stay on disk",
 }
 LIMIT_VARIABLE = "ONEOF_IMAGE_CACHE_GB"
 _LIMIT = 2.0  # gigabytes

@@ -236,16 +236,25 @@ def writer(kind: str, name: str) -> Callable[[Any, IO[bytes]], None]:
 
 
 def _write_text(frame: Any, raw: Any, kind: str, name: str) -> None:
-    # A fixed time stamp and name: the same rows give the same bytes.
-    if kind.endswith(".gz"):
-        with gzip.GzipFile(name, "wb", fileobj=raw, mtime=1) as file:
-            _write_text(frame, file, kind.removesuffix(".gz"), name)
-    elif kind in JSON_LINES:
+    if not kind.endswith(".gz"):
+        return write_text(frame, raw, kind)
+    with zipped_file(raw, name) as file:
+        return write_text(frame, file, kind.removesuffix(".gz"))
+
+
+def zipped_file(raw: IO[bytes], name: str) -> gzip.GzipFile:
+    """Return what compresses into an open file; its time is fixed: the same rows give the same bytes."""
+    return gzip.GzipFile(name, "wb", fileobj=raw, mtime=1)
+
+
+def write_text(frame: Any, raw: Any, kind: str, header: bool = True) -> None:
+    """Write a frame as text that is not compressed, with or without a line of names."""
+    if kind in JSON_LINES:
         for record in frame.astype(object).to_dict("records"):
             cells = {key: _as_json(cell) for key, cell in record.items()}
             raw.write((json.dumps(cells, ensure_ascii=False, allow_nan=False) + "\n").encode())
     else:
-        _texts(frame).to_csv(raw, sep=DELIMITERS[kind], index=False, mode="wb")
+        _texts(frame).to_csv(raw, sep=DELIMITERS[kind], index=False, header=header, mode="wb")
 
 
 def _write_excel(frame: Any, raw: IO[bytes]) -> None:

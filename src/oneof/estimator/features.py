@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from oneof.io.arguments import as_array, check_text
@@ -16,6 +16,7 @@ from oneof.labels import rows_text
 from oneof.train.rows import Array, SparseRows, values_of
 
 _ENCODED = "oneof.make_pipeline(oneof.TableEncoder(), model).fit(X, y)"
+_BLOCK = 65536  # rows that are searched together
 _FORMS = "a table (n, features) or images (n, height, width[, channels])"
 
 
@@ -91,10 +92,10 @@ def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
             "method that takes it, such as IDGP"
         )
     try:
-        checked: Array = validate_data(
+        checked = _validated(
             estimator,
             X,
-            reset=fitting,
+            fitting,
             accept_sparse="csr" if sparse else False,
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
@@ -104,6 +105,18 @@ def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(_cell_without_number(X) or reason(error, 300)) from None
     return cast(Array, SparseRows(checked)) if scipy.sparse.issparse(checked) else checked
+
+
+def _validated(estimator: Any, X: Any, fitting: bool, **options: Any) -> Array:
+    """Return what scikit-learn's `validate_data` does; rows on disk may have names of columns, too."""
+    names = getattr(X, "feature_names", None) if isinstance(X, np.memmap) else None
+    checked: Array
+    if names is None:
+        checked = validate_data(estimator, X, reset=fitting, **options)
+        return checked
+    validate_data(estimator, pd.DataFrame(columns=names), reset=fitting, skip_check_array=True)
+    checked = check_array(X, estimator=estimator, input_name="X", **options)
+    return checked
 
 
 def _check_kinds(X: Any) -> None:
@@ -195,9 +208,16 @@ def _check_finite(X: Array) -> None:
         rows = np.repeat(np.arange(len(X)), np.diff(X.matrix.indptr))
         bad = rows[~np.isfinite(X.matrix.data)]
     else:
-        bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(1))
+        bad = np.concatenate(
+            [begin + _not_finite(X[begin : begin + _BLOCK]) for begin in range(0, len(X), _BLOCK)]
+        )
     if bad.size:
         raise ValueError(
             f"Input X contains NaN or infinity in {rows_text(bad)}, but every value must be "
             "finite: fill the gaps (oneof.TableEncoder does, or sklearn.impute) or drop the rows"
         )
+
+
+def _not_finite(rows: Array) -> Array:
+    """Return the numbers of rows that hold NaN or infinity."""
+    return np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(1))

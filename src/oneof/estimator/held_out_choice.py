@@ -12,7 +12,7 @@ from oneof import functional as F
 from oneof.train.batch import Data
 from oneof.train.evaluation import map_blocks, most_rows
 from oneof.train.parallel.grouping import train_together
-from oneof.train.rows import HostRows
+from oneof.train.rows import HostRows, first_rows
 from oneof.train.runtime import seed_for, seeded, threads
 from oneof.train.sets import DeviceSets
 from oneof.train.trial import Trial
@@ -69,7 +69,7 @@ def _rival(model: "PartialLabelClassifier", trial: Trial, data: Data, name: str,
     with seeded(seed_for(trial.setup.seed, "weights"), data.weight.device):
         rival.start(data)
     getattr(rival, name).fill_(value)
-    watched = None if trial.sets is None or trial.watched is None else trial.watched[: len(trial.sets)]
+    watched = None if trial.sets is None or trial.watched is None else first_rows(trial.watched, len(trial.sets))
     return Trial(rival, data, trial.setup, trial.rows, watched=watched, sets=trial.sets)
 
 

@@ -78,18 +78,19 @@ def prepare_trial(
     held_out = setup.held_out.numpy()
     training = np.setdiff1d(np.arange(len(x)), held_out, assume_unique=True)
     warn_of_absent(candidates[training], model.classes_)
+    watched = [] if x_val is None else [_all_rows(x_val)]
     if len(held_out):
-        x_val, sets_val = x[held_out], candidates[held_out]
-    watched = [] if x_val is None else [x_val]
-    watched += [] if X_watched is None else [check_rows(model, X_watched, fitting=False)]
+        watched, sets_val = [(x, held_out)], candidates[held_out]
+    watched += [] if X_watched is None else [_all_rows(check_rows(model, X_watched, fitting=False))]
     with threads(model.thread_count()):
-        data = _put_on_device(model, x, training, candidates, weight, isinstance(X, np.memmap))
+        stays = _stays(model, X, x)
+        data = _put_on_device(model, x, training, candidates, weight, stays)
         model.set_training_rows(data)
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
         go_on(model, earlier)
-        stored = _store(model, np.concatenate([rows[:] for rows in watched])) if watched else None
+        stored = _watched_rows(model, watched, stays)
     return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
 
 
@@ -194,14 +195,13 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
 
 
 def _put_on_device(
-    model: MethodBase, x: Array, rows: Array, candidates: AnySets, weight: Array, on_disk: bool
+    model: MethodBase, x: Array, rows: Array, candidates: AnySets, weight: Array, stays: bool
 ) -> Data:
-    """Put rows on the device, once; x stays where it is when it lies on disk, is sparse or is too large."""
+    """Put rows on the device, once; x may stay where it is: on disk, sparse, or since it is too large."""
     device, dtype = resolve_device(model.device), float_type(model.precision)
-    stays = on_disk or isinstance(x, SparseRows) or is_too_large(x, device)
     candidates, weight = candidates[rows], weight[rows]
     return Data(
-        HostRows(x, rows, model.scaler_, dtype, device) if stays else _store(model, x, rows),
+        _rows_in_host(model, x, rows) if stays else _store(model, x, rows),
         _sets_on_device(model, candidates, device, dtype),
         torch.as_tensor(weight, device=device, dtype=dtype),
         model.scaler_.to(device, dtype),
@@ -227,6 +227,28 @@ def _dense(model: MethodBase, sets: AnySets) -> Array:
         kind = f"{type(model).__name__} with outside" if model.outside != 0 else type(model).__name__
         state_bytes(f"{kind} keeps tables of {rows} rows and {classes} classes, one of which", size)
     return dense_form(sets)
+
+
+def _stays(model: MethodBase, X: Any, x: Array) -> bool:
+    """Tell whether rows stay where they are: on disk, sparse, or too large for the device."""
+    return isinstance(X, np.memmap) or isinstance(x, SparseRows) or is_too_large(x, resolve_device(model.device))
+
+
+def _all_rows(x: Array) -> tuple[Array, Array]:
+    return x, np.arange(len(x))
+
+
+def _rows_in_host(model: MethodBase, x: Array, rows: Array) -> HostRows:
+    return HostRows(x, rows, model.scaler_, float_type(model.precision), resolve_device(model.device))
+
+
+def _watched_rows(
+    model: MethodBase, watched: list[tuple[Array, Array]], stays: bool
+) -> torch.Tensor | HostRows | None:
+    """Return what is evaluated after every epoch: where training rows stay, those of one table stay as well."""
+    if stays and len(watched) == 1:
+        return _rows_in_host(model, *watched[0])
+    return _store(model, np.concatenate([x[rows] for x, rows in watched])) if watched else None
 
 
 def _store(model: MethodBase, x: Array, rows: Array | None = None) -> torch.Tensor:

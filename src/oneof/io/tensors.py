@@ -21,8 +21,13 @@ FORMATS = {"model": 1, "candidates": 1, "checkpoint": 2, "kernel": 1, "held-out"
 def write(path: str | os.PathLike[str], kind: str, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write tensors and JSON facts into one safetensors file."""
     header = {"oneof": json.dumps({"kind": kind, "version": FORMATS[kind], **facts})}
-    # clone: safetensors refuses tensors that share memory, as tied weights do
-    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    plain: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        plain[name] = tensor.detach().cpu().contiguous()
+        if (place := plain[name].untyped_storage().data_ptr()) in places:
+            plain[name] = plain[name].clone()  # safetensors refuses tensors that share memory, as tied weights do
+        places.add(place)
     with replacing(path) as part:
         part.write_bytes(safetensors.torch.save(plain, header))
 

@@ -10,6 +10,7 @@ from oneof.labels.encoding import (
     from_complementary,
 )
 from oneof.labels.folds import CandidateKFold
+from oneof.labels.named_sets import NamedSets
 from oneof.labels.sparse_sets import SparseSets, dense_form, most_likely
 from oneof.labels.validation import (
     check_learnable,
@@ -24,6 +25,7 @@ from oneof.labels.weighted import WeightedSets
 __all__ = [
     "CandidateKFold",
     "Disambiguation",
+    "NamedSets",
     "SparseSets",
     "Votes",
     "WeightedSets",

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
 from oneof.io.words import listed, shown
+from oneof.labels.named_sets import NamedSets
 from oneof.labels.names import class_names, number_labels
 from oneof.labels.reading import flatten, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
@@ -170,6 +171,8 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
         raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
         raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
+    if isinstance(y, NamedSets):
+        return _read_named(y, classes, separator)
     own = y.classes.tolist() if isinstance(y, WeightedSets) else None
     y = unwrap(y if own is None else y.candidates, "y")
     if own is None and isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
@@ -188,6 +191,20 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
     candidates = np.zeros(shape, dtype=bool)
     candidates[rows, codes] = True
     return candidates, names
+
+
+def _read_named(y: NamedSets, classes: Any, separator: str | None) -> tuple[AnySets, NDArray[Any]]:
+    """Return named sets over their own classes or others: names tell them, as in lists, and not their places."""
+    if separator is not None:
+        raise TypeError("separator is given, but y holds sets that are split already: leave separator out")
+    if classes is None:
+        return smaller_form(y.over(np.arange(y.shape[1]), y.shape[1])), y.classes
+    first = y.first_rows()
+    named = np.flatnonzero(first >= 0)  # of some rows, not all classes may be
+    codes, names = number_labels(y.classes[named].tolist(), first[named], classes, "y")
+    numbers = np.zeros(y.shape[1], dtype=np.intp)
+    numbers[named] = codes
+    return smaller_form(y.over(numbers, len(names))), names
 
 
 def _read_matrix(y: Any) -> AnySets:

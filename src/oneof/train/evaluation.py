@@ -8,6 +8,7 @@ from torch import Tensor
 
 from oneof.train.batch import Data
 from oneof.train.method import Method
+from oneof.train.rows import HostRows
 from oneof.train.runtime import eager, evaluating
 
 _R = TypeVar("_R")
@@ -33,15 +34,20 @@ def evaluate(method: Method, function: Callable[..., Tensor], blocks: Iterable[S
     return parts[0] if len(parts) == 1 else torch.cat(parts, -2)
 
 
-def class_probabilities(method: Method, data: Data, rows: Tensor) -> Tensor:
+def class_probabilities(method: Method, data: Data, rows: Tensor | HostRows) -> Tensor:
     """Return the class probabilities (..., M, K) of rows (..., M, *shape) that are stored as the data are."""
-    blocks = torch.split(rows, most_rows(data.n_classes), data.weight.dim() - 1)
+    size = most_rows(data.n_classes)
+    blocks: Iterable[Tensor]
+    if isinstance(rows, HostRows):
+        blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
+    else:
+        blocks = torch.split(rows, size, data.weight.dim() - 1)
     loaded = ((data.scaler.load(block, data.dtype),) for block in blocks)
     return evaluate(method, method.class_scores, loaded).softmax(-1)
 
 
 def probability_blocks(
-    method: Method, data: Data, rows: Tensor, function: Callable[[slice, Tensor], _R]
+    method: Method, data: Data, rows: Tensor | HostRows, function: Callable[[slice, Tensor], _R]
 ) -> list[_R]:
     """Return what a function gives for the class probabilities (B, K) of each block of rows, by its place."""
     size = most_rows(data.n_classes)

@@ -18,6 +18,7 @@ from oneof.train.checkpoint import Checkpoint
 from oneof.train.course import BY_STEP, Course, start_average
 from oneof.train.divergence import finite_losses, weights_finite
 from oneof.train.evaluation import class_probabilities, probability_blocks
+from oneof.train.rows import first_rows
 from oneof.train.runtime import seed_for
 from oneof.train.sgd import SGD, SGDByStep
 from oneof.train.trial import Paused, Trial
@@ -126,7 +127,7 @@ class TrainingRun:
         if trial.watched is None:
             return [{}]
         if trial.measured_in_blocks and trial.sets is not None:
-            rows = trial.watched[: len(trial.sets)]
+            rows = first_rows(trial.watched, len(trial.sets))
             scores = probability_blocks(self.method, self.data, rows, trial.score_block)
             finite = [part for part in scores if part is not None]
             mean = float(np.concatenate(finite).mean()) if len(finite) == len(scores) else None

@@ -1,6 +1,6 @@
 """Training rows as they are kept: standardised tables, raw images; on the device, or in the host's memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,9 +155,12 @@ class HostRows:
         """As of a tensor."""
         return (len(self.rows), *self.x.shape[1:])
 
-    def __getitem__(self, index: Tensor) -> Tensor:
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
         """Return rows as they would be kept on the device."""
-        numbers = self.rows[index.cpu().numpy()]
+        numbers = self.rows[index if isinstance(index, slice) else index.cpu().numpy()]
         order = numbers.argsort()  # a disk is read forwards
         part = np.empty((len(numbers), *self.x.shape[1:]), dtype=self.x.dtype)
         part[order] = self.x[numbers[order]]
@@ -165,6 +168,11 @@ class HostRows:
         if self.device.type == "cuda":
             return stored.pin_memory().to(self.device, non_blocking=True)
         return stored
+
+
+def first_rows(rows: Tensor | HostRows, count: int) -> Tensor | HostRows:
+    """Return so many rows, where they are kept."""
+    return replace(rows, rows=rows.rows[:count]) if isinstance(rows, HostRows) else rows[:count]
 
 
 def _without_constants(mean: Array, std: Array) -> Array:

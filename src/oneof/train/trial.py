@@ -16,7 +16,7 @@ from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint
 from oneof.train.divergence import TrainingDiverged, diverged_error
 from oneof.train.method import Method
-from oneof.train.rows import Array
+from oneof.train.rows import Array, HostRows
 from oneof.train.trial_state import Setup, State
 
 # From class probabilities (..., M, K) of the watched rows to numbers (...) by name.
@@ -55,7 +55,7 @@ class Trial:
     data: Data
     setup: Setup
     rows: tuple[Array, AnySets]  # x and candidates, held-out rows included
-    watched: Tensor | None = None  # (M, *shape), stored as the data are
+    watched: Tensor | HostRows | None = None  # (M, *shape), stored as the data are
     sets: AnySets | None = None  # (V, K): candidate sets of the first V watched rows, which are for validation
     metrics: MetricCallback | None = None
     on_epoch: Callable[[int], None] | None = None

@@ -109,7 +109,9 @@ class StackedTrials(TrainingRun):
         """Stack the watched rows, once for trials that read the same, and collect what measures them."""
         self._watched = None
         if self.trials[0].watched is not None:
-            which, rows = _distinct([(trial.watched,) for trial in self.trials if trial.watched is not None])
+            which, rows = _distinct(
+                [(trial.watched,) for trial in self.trials if isinstance(trial.watched, Tensor)]
+            )
             self._watched = _each_its_own(torch.stack([table for (table,) in rows]), which[self._first])
         sets = [dense_form(trial.sets) for trial in self.trials if trial.sets is not None]
         self._sets = np.stack(sets) if sets else None

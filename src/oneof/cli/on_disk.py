@@ -1,0 +1,95 @@
+"""Tables of any size: ``oneof fit`` learns from them on disk, ``oneof predict`` reads and writes pieces."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oneof.cli.output import tell_written, wanted
+
+if TYPE_CHECKING:
+    from oneof.cli.encoding import Encoded
+    from oneof.cli.votes import Labels
+    from oneof.methods import Model
+
+LARGE = 2**30  # bytes of a file, from which on it is not read whole
+_ADVICE = "name them in --drop or --id, make numbers of them, or pass --in-memory, which encodes them"
+
+
+def in_pieces(table: Path, on_disk: bool | None, hindrances: Mapping[str, Any]) -> bool:
+    """Tell whether a table is read in pieces: as the option says, else by its size and where nothing hinders it.
+
+    ``hindrances`` are what needs the whole table, in words, where they are given.
+    """
+    from oneof.data.on_disk.sources import is_pieced
+
+    of_files = table.is_dir() and next(table.rglob("*.parquet"), None) is not None
+    hindered = next((words for words, given in hindrances.items() if given), None)
+    if not (of_files or on_disk):
+        large = table.is_file() and is_pieced(table) and table.stat().st_size >= LARGE
+        return on_disk is None and large and hindered is None
+    why = "--on-disk is given" if on_disk else f"{str(table)!r} is a folder of Parquet files"
+    if on_disk is False:
+        raise ValueError(f"--in-memory is given, but {why[:-1]}s, which are read in pieces; leave it out")
+    if hindered is not None:
+        raise ValueError(f"{why}, but {hindered} whole table in memory; leave one of them out")
+    return True
+
+
+def training_rows(table: Path, labels: "Labels", ids: Sequence[str], drop: Sequence[str]) -> tuple["Encoded", Any]:
+    """Return features and candidate sets of a table that stays on disk; ids are not kept."""
+    from oneof.cli.encoding import Encoded
+    from oneof.data.on_disk.sources import source_of
+    from oneof.data.on_disk.table import stored
+    from oneof.io.files import cache_folder
+
+    apart = list(dict.fromkeys([*ids, *drop]))
+    folder = cache_folder() / "tables"
+    kept = stored(source_of(table), labels.column, labels.separator, [], apart, folder, not wanted.quiet, _ADVICE)
+    return Encoded(kept.X, None), kept.y
+
+
+def predict_in_pieces(model: "Model", table: Path, out: Path, ids: Sequence[str]) -> None:
+    """Write the most likely class of every row as it is read; after an error nothing is written."""
+    import numpy as np
+    import pandas as pd
+
+    from oneof.cli.model_tables import with_ids
+    from oneof.data.download import Meter
+    from oneof.data.on_disk.source import Checked, ahead, check_unchanged
+    from oneof.data.on_disk.sources import source_of
+    from oneof.data.table_pieces import appending
+
+    source, rows, columns = source_of(table), 0, list[str]()
+    names, identity = _features(model, source, ids), source.identity()
+    with appending(out) as append, Meter(f"reading {source.name}", 1000, visible=not wanted.quiet) as meter:
+        checked = Checked(source, names).exact
+        for piece in ahead(source.pieces(list(ids), names, checked, lambda x: meter.show(int(1000 * x)))):
+            features = pd.DataFrame(np.concatenate(piece.taken), columns=names)
+            label, probability = model.predict_top(features, 1)
+            result = with_ids(piece.written, {"prediction": label[:, 0], "probability": probability[:, 0]})
+            append(result)
+            rows, columns = rows + len(result), list(result)
+        check_unchanged(source, rows, identity)
+    tell_written(rows, columns, out)
+
+
+def _features(model: "Model", source: Any, ids: Sequence[str]) -> list[str]:
+    """Return the columns that a model was fitted on: by their names, or all that are no ids."""
+    from oneof.data.on_disk.source import check_numbers, require
+
+    kinds = source.kinds()
+    require(ids, list(kinds), source.name)
+    known = getattr(model, "feature_names_in_", None)
+    names = [name for name in kinds if name not in ids] if known is None else known.tolist()
+    require(names, list(kinds), source.name)
+    for name in set(ids) & set(names):
+        raise ValueError(
+            f"--id names {name!r}, which is a feature of the model; leave it out, or pass --in-memory"
+        )
+    check_numbers({name: kinds[name] for name in names}, source.name, _ADVICE)
+    if len(names) != model.n_features_in_:
+        raise ValueError(
+            f"{source.name} has {len(names)} features, but the model was fitted on {model.n_features_in_}; give "
+            "those that it was fitted on, in the same order"
+        )
+    return names

@@ -1,0 +1,1 @@
+"""Tables that do not fit into memory: read once, in pieces, into a file that is mapped."""
