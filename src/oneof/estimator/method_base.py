@@ -45,6 +45,9 @@ class MethodBase(CommonSettings, Learned):
     # Whether every label table is 0 off the candidate sets, or never read there: those made by `data.uniform` and
     # `data.indicator` then hold one value a candidate where classes are very many. Each class says so for itself.
     zero_off_sets: ClassVar[bool] = False
+    # Whether its steps are right for a part of a batch: rows share nothing but what goes through `batch.whole`,
+    # `batch.total` and `data.total`. Several workers can then train it. Each class says so for itself.
+    trains_in_parts: ClassVar[bool] = False
     largest_lr: ClassVar[float] = 0.1  # of lr = None
     decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
 
