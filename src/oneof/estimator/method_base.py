@@ -138,9 +138,8 @@ class MethodBase(CommonSettings, Learned):
         """From a tenth of the epochs on, weigh labels outside the sets so that they are true as often as said."""
         if self.outside == 0 or epoch < max(1, self.epochs // _PLAIN_SHARE):
             return
-        x, candidates = data.sample(_ROWS_WEIGHED)
         with evaluating(self.modules()), eager(self.compile):
-            r = self.label_posterior(x, candidates)
+            r, candidates = data.of_sample(_ROWS_WEIGHED, self.label_posterior)
         scale = F.alim_scale if self.outside_rule == "alim" else F.outside_scale
         self.outside_scale_.copy_(scale(r, candidates, self.outside_rate_))
 

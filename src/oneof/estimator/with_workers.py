@@ -70,7 +70,7 @@ def fit_with_workers(
 
     with ray_train.cluster_of(workers, cluster, gpus):
         trial = model.prepare(X, y, sample_weight, X_val, y_val, separator=separator, classes=classes)
-        _check_trial(model, trial, workers)
+        check_trial(model, trial, workers)
         with nullcontext() if trial.checkpoint is None else trial.checkpoint.in_use():
             take(trial, ray_train.train_on_ray(cut(trial, tables_of_rows(model, trial), workers), bool(gpus)))
     return model.finish(trial)
@@ -116,13 +116,10 @@ def _check_arguments(model: Any, workers: Any, cluster: Any, gpus: Any) -> None:
             f"{type(model).__name__} cannot be trained by several workers, since its rows share what is not "
             "summed over them; use fit, or a method such as PRODEN"
         )
-    if model.outside != 0:
-        raise ValueError(
-            f"outside is {shown(model.outside)}, which cannot be trained by several workers; use fit, or outside=0"
-        )
 
 
-def _check_trial(model: PartialLabelClassifier, trial: Trial, workers: int) -> None:
+def check_trial(model: PartialLabelClassifier, trial: Trial, workers: int) -> None:
+    """Refuse a trial that so many workers cannot train."""
     if workers > len(trial.data):
         raise ValueError(f"workers is {workers}, but there are {len(trial.data)} training rows; ask for fewer")
     for module in model.modules():

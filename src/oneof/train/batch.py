@@ -51,11 +51,18 @@ class Data:
         for index in torch.split(everything, size):
             yield self._load(index)
 
-    def sample(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return so many rows (or all, where there are fewer) and their candidates, evenly spaced."""
-        size = min(size, len(self))
-        index = torch.arange(size, device=self.weight.device) * len(self) // size
-        return self._load(index), self.sets_of(index)
+    def of_sample(self, size: int, function: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Return what a function gives for so many rows (or all, where there are fewer), and their candidates.
+
+        The function takes rows and candidates; the rows are evenly spaced.
+        """
+        index = self._spaced(size)
+        sets = self.sets_of(index)
+        return function(self._load(index), sets), sets
+
+    def _spaced(self, size: int) -> Tensor:
+        size = min(size, self.all_rows)
+        return torch.arange(size, device=self.weight.device) * self.all_rows // size
 
     @property
     def all_rows(self) -> int:
@@ -257,6 +264,11 @@ class Batch:
         return values.roll(1, self.index.dim() - 1)
 
     # --- what rows of a step share: a batch may hold a part of its step, see `oneof.train.workers` --------------
+
+    @property
+    def all_rows(self) -> int:
+        """The number of rows of the step."""
+        return self.index.shape[-1]
 
     def whole(self, values: Tensor) -> Tensor:
         """Return values (..., B, *shape) of all rows of the step, differentiable in those of this batch."""

@@ -1,6 +1,6 @@
 """The part of a training that one worker has: some rows, their sets and label tables, and all networks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -103,11 +103,17 @@ def _by_itself(x: HostRows) -> HostRows:
     return replace(x, x=own, rows=np.arange(len(x.rows)))
 
 
+def own_places(rows: Tensor, first: int, count: int) -> Tensor:
+    """Return where among numbers of rows those of one worker stand, who has so many rows from the first on."""
+    return ((rows >= first) & (rows < first + count)).nonzero().squeeze(-1)
+
+
 @dataclass(frozen=True)
 class PartData(Data):
     """The rows of one worker."""
 
     group: Group
+    first: int  # among the rows of all workers
     whole_rows: int
 
     @property
@@ -119,6 +125,16 @@ class PartData(Data):
         """Return the sum (1, C) of values (N, C) over the rows of all workers."""
         return self.group.add(super().total(values))
 
+    def of_sample(self, size: int, function: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Return what a function gives for so many rows of all workers, evenly spaced, and their candidates."""
+        spaced = self._spaced(size)
+        places = own_places(spaced, self.first, len(self))
+        index = spaced[places] - self.first
+        sets = self.sets_of(index)
+        parts = function(self._load(index), sets), sets
+        results, candidates = (self.group.whole(part, places, len(spaced)) for part in parts)
+        return results, candidates
+
 
 @dataclass(frozen=True)
 class PartBatch(Batch):
@@ -127,6 +143,11 @@ class PartBatch(Batch):
     places: Tensor  # (B,), of the rows in the step
     size: int  # of the step
     group: Group
+
+    @property
+    def all_rows(self) -> int:
+        """The number of rows of the step."""
+        return self.size
 
     def whole(self, values: Tensor) -> Tensor:
         """Return values (size, *shape) of all rows of the step, differentiable in those of this batch."""

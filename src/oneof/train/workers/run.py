@@ -18,7 +18,7 @@ from oneof.train.trial import Trial
 from oneof.train.trial_state import State
 from oneof.train.workers.group import Group, WorkersDisagree
 from oneof.train.workers.norms import share_norms
-from oneof.train.workers.part import Part, PartBatch, PartCheckpoint, PartData, move, place, sizes_in
+from oneof.train.workers.part import Part, PartBatch, PartCheckpoint, PartData, move, own_places, place, sizes_in
 
 
 @dataclass
@@ -51,7 +51,8 @@ def _trial(part: Part, group: Group, device: torch.device) -> Trial:
         checkpoint = PartCheckpoint(*part.checkpoint)
         checkpoint.cut(part, group.rank)
     own = {field.name: getattr(data, field.name) for field in fields(data)}
-    rows = PartData(**own, group=group, whole_rows=sum(part.rows))
+    first, _ = place(part.rows, group.rank)
+    rows = PartData(**own, group=group, first=first, whole_rows=sum(part.rows))
     watched = None if part.watched is None else part.watched.to(device)
     nothing = (np.empty(0), np.empty(0))  # the rows as the user gave them, which training does not read
     return Trial(method, rows, part.setup, nothing, watched, part.sets, checkpoint=checkpoint)
@@ -63,7 +64,7 @@ class WorkersRun(TrainingRun):
     def __init__(self, trial: Trial, part: Part, group: Group) -> None:
         super().__init__(trial)
         self.part, self.group = part, group
-        self._first, self._end = place(part.rows, group.rank)
+        self._first, _ = place(part.rows, group.rank)
         self._trial = trial
         if not group.agree(trial.state.epoch):
             raise WorkersDisagree(
@@ -73,7 +74,7 @@ class WorkersRun(TrainingRun):
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows of a step that this worker has, with their views."""
-        places = ((index >= self._first) & (index < self._end)).nonzero().squeeze(-1)
+        places = own_places(index, self._first, len(self.data))
         rows = index[places] - self._first
         with for_part(places, len(index)):
             batch = make_batch(self.data, rows, self.of_epoch, self.method.views, self.method.flips)
