@@ -1,4 +1,4 @@
-"""On a real Ray cluster of two nodes: a plan, of which a node is killed, and one training, of which a worker is."""
+"""On a real Ray cluster of two nodes: a plan, and one is killed; one training, and a worker is killed."""
 
 import os
 import signal

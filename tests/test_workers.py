@@ -197,3 +197,10 @@ def test_layers_that_draw_are_refused(two):
         by(two, oneof.CC(network=dropping, **SETTINGS))
     with pytest.raises(ValueError, match="different random numbers"):
         by(two, oneof.CC(network=Drawing, **SETTINGS))
+
+
+def test_warnings_of_workers_are_told(two):
+    trial = oneof.IDGP(**SETTINGS, warm_up=1, b=0.5).prepare(X, SETS)
+    outcome = two.train(cut(trial, trial.method.row_tables(), two.size))
+    assert len(outcome.warned) == 1
+    assert outcome.warned[0].startswith("b is 0.5: below 1")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,12 @@ from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
+    Cluster,
     Decisions,
     Device,
     Drop,
     Format,
+    Gpus,
     Ids,
     Images,
     Kinds,
@@ -24,6 +27,7 @@ from oneof.cli.options import (
     Settings,
     Size,
     TablePath,
+    Workers,
     check_format,
     check_size,
     column_names,
@@ -71,6 +75,9 @@ def fit(
     form: Format = None,
     images: Images = None,
     size: Size = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    gpus: Gpus = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
@@ -78,6 +85,7 @@ def fit(
     sub-folder a class, the images alone are. What becomes of columns with gaps, categories, dates and text is
     printed, and kept in the model.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
+    With --workers several processes train one model, on one machine or on a Ray cluster; the result is the same.
     With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.encoding import training_table
@@ -85,13 +93,14 @@ def fit(
     _check_model_target(out, table)
     check_size(size, images, table)
     check_format(form, table)
+    train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     scale = size or _size_for(settings or [], images is not None or table.is_dir())
     encoded, y = training_table(
         table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
     )
-    model = make(encoded.rows, y).fit(encoded.rows, y)
+    model = train(make(encoded.rows, y), encoded.rows, y)
     encoded.joined(model).save(out)
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
@@ -104,6 +113,17 @@ def _tell(facts: dict[str, Any]) -> None:
         + f"{facts['mean_set_size']:.2f} candidates in a set on average"
     )
     say(fold(f"{facts['method']} model written to {facts['out']}"))
+
+
+def _trainer(workers: int | None, cluster: str | None, gpus: bool) -> "Callable[[Any, Any, Any], Classifier]":
+    """Return what fits a model: this process, or several workers."""
+    if workers is not None:
+        from oneof.estimator.with_workers import fit_with_workers
+
+        return partial(fit_with_workers, workers=workers, cluster=cluster, gpus=gpus)
+    if cluster is not None or gpus:
+        raise ValueError("--cluster and --gpus say where workers train; add --workers N, or leave them out")
+    return lambda model, rows, y: model.fit(rows, y)
 
 
 def _maker(

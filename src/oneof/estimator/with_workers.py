@@ -1,5 +1,6 @@
 """One model fitted by several workers, on one machine or many."""
 
+import warnings
 from contextlib import nullcontext
 from copy import copy
 from typing import Any, TypeVar
@@ -72,7 +73,10 @@ def fit_with_workers(
         trial = model.prepare(X, y, sample_weight, X_val, y_val, separator=separator, classes=classes)
         check_trial(model, trial, workers)
         with nullcontext() if trial.checkpoint is None else trial.checkpoint.in_use():
-            take(trial, ray_train.train_on_ray(cut(trial, tables_of_rows(model, trial), workers), bool(gpus)))
+            outcome = ray_train.train_on_ray(cut(trial, tables_of_rows(model, trial), workers), gpus)
+    take(trial, outcome)
+    for text in dict.fromkeys(outcome.warned):
+        warnings.warn(text, stacklevel=2)
     return model.finish(trial)
 
 

@@ -1,5 +1,6 @@
 """A training by several workers, as one of them carries it out."""
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -28,16 +29,18 @@ class Outcome:
     state: State
     learned: dict[str, Tensor]  # nothing, where it diverged
     diverged: bool
+    warned: list[str]  # what the first worker was warned of
 
 
 def train_part(part: Part, device: torch.device) -> Outcome | None:
     """Train as one of the workers, whose process group stands; the first one returns the outcome."""
     group = Group()
     trial = _trial(part, group, device)
-    with surroundings(trial):
+    with surroundings(trial), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         run = WorkersRun(trial, part, group)
         run_epochs(run)
-        return run.outcome()
+        return run.outcome([str(each.message) for each in caught if each.category is UserWarning])
 
 
 def _trial(part: Part, group: Group, device: torch.device) -> Trial:
@@ -153,8 +156,8 @@ class WorkersRun(TrainingRun):
                 learned[name] = whole
         return learned
 
-    def outcome(self) -> Outcome | None:
-        """Return what was learned, to the first worker."""
+    def outcome(self, warned: list[str]) -> Outcome | None:
+        """Return what was learned, and the warnings, to the first worker."""
         trial, diverged = self._trial, self._trial.diverged is not None
         learned = {} if diverged else self._learned()
         if self.group.rank:
@@ -162,4 +165,4 @@ class WorkersRun(TrainingRun):
         state = trial.state
         best = {name: tensor.cpu() for name, tensor in state.best_weights.items()}
         own = {name: tensor.detach().cpu().clone() for name, tensor in learned.items()}
-        return Outcome(replace(state, best_weights=best), own, diverged)
+        return Outcome(replace(state, best_weights=best), own, diverged, warned)
