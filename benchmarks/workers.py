@@ -1,8 +1,8 @@
 """What one training by several workers costs beside one process: seconds and bytes a row, and the time of sums.
 
 ``python benchmarks/workers.py`` runs all cases on this machine with gloo, each training in processes of its own,
-writes benchmarks/results/workers.json and the table of docs/scale.md; ``--draw`` writes the page alone. Ray is left
-out: it starts the workers, and has no part in a step.
+writes benchmarks/results/workers.json and the table of docs/scale.md; ``--draw`` writes the page alone. Ray is
+left out: it starts the workers, and has no part in a step.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import pickle
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import oneof
 from oneof.bench.running.execute import circumstances
 from oneof.estimator.with_workers import tables_of_rows
 from oneof.io.files import replacing
-from oneof.train import train
+from oneof.train import Trial, train
 from oneof.train.workers.group import Group
 from oneof.train.workers.part import Part, cut
 from oneof.train.workers.run import train_part
@@ -64,7 +65,7 @@ def measured(case: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"gradient_bytes": parameters * 4}
     tables = tables_of_rows(model, trial)
     for workers in (1, 2):
-        parts, send = timed(lambda: [pickle.dumps(part) for part in cut(trial, tables, workers)])
+        parts, send = timed(partial(sent, trial, tables, workers))
         found[f"workers_{workers}"] = by_workers(parts)
         if workers == 1:
             found["row_bytes"] = (len(parts[0]) - parameters * 4) / case["rows"]
@@ -74,6 +75,11 @@ def measured(case: Mapping[str, Any]) -> dict[str, Any]:
     order, shuffle = timed(lambda: torch.randperm(ORDERED))
     driver = {"prepare": prepare, "send": send, "finish": finish}
     return found | {"driver": driver, "order": shuffle / len(order)}
+
+
+def sent(trial: Trial, tables: set[str], workers: int) -> list[bytes]:
+    """Return the parts of workers as they travel."""
+    return [pickle.dumps(part) for part in cut(trial, tables, workers)]
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -135,10 +141,10 @@ def table(figures: Mapping[str, Any]) -> str:
         "finish",
     )
     lines = [
-        f"`python benchmarks/workers.py`, seed 0: PRODEN, 50 features, 5 candidates, batches of {first['batch_size']}, "
-        f"one thread a process, on a {first['device']} with 2 cores and torch {first['versions']['torch']}, commit "
-        f"{first['commit']}. CPU microseconds a row: of an epoch alone, by the one of 1 worker and by each of 2, and "
-        "once for the process that starts them.",
+        f"`python benchmarks/workers.py`, seed 0: PRODEN, 50 features, 5 candidates, batches of "
+        f"{first['batch_size']}, one thread a process, on a {first['device']} with 2 cores and torch "
+        f"{first['versions']['torch']}, commit {first['commit']}. CPU microseconds a row: of an epoch alone, by "
+        "the one of 1 worker and by each of 2, and once for the process that starts them.",
         "",
         f"| {' | '.join(heads)} |",
         "| --- |" + " ---: |" * (len(heads) - 1),

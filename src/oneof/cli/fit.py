@@ -85,7 +85,6 @@ def fit(
     sub-folder a class, the images alone are. What becomes of columns with gaps, categories, dates and text is
     printed, and kept in the model.
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
-    With --workers several processes train one model, on one machine or on a Ray cluster; the result is the same.
     With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
     from oneof.cli.encoding import training_table
@@ -93,14 +92,13 @@ def fit(
     _check_model_target(out, table)
     check_size(size, images, table)
     check_format(form, table)
-    train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     scale = size or _size_for(settings or [], images is not None or table.is_dir())
     encoded, y = training_table(
         table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
     )
-    model = train(make(encoded.rows, y), encoded.rows, y)
+    model = _trainer(workers, cluster, gpus)(make(encoded.rows, y), encoded.rows, y)
     encoded.joined(model).save(out)
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
