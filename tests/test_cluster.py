@@ -1,12 +1,18 @@
-"""A plan on a real Ray cluster of two nodes, one of which is killed in the middle."""
+"""On a real Ray cluster of two nodes: a plan, and one is killed; one training, and a worker is killed."""
+
+import os
+import signal
 
 import pytest
+from numpy.testing import assert_allclose
 
 import bench_data
+import oneof
 from oneof.bench.ledger import read
 from oneof.bench.plan_file import read_plan
 from oneof.bench.running.engines import LocalEngine
 from oneof.bench.running.runner import Runner
+from oneof.train import checkpoint
 
 ray = pytest.importorskip("ray", reason="needs the extra 'cluster'")
 
@@ -58,3 +64,33 @@ def test_a_lost_node_loses_nothing_and_repeats_nothing(cluster, tmp_path):
     Runner(plan, tmp_path / "local.jsonl", LocalEngine(2), device="cpu", root=str(root)).run()
     on_ray, locally = (read([tmp_path / name]).records for name in ("ray.jsonl", "local.jsonl"))
     assert bench_data.results(on_ray) == bench_data.results(locally)
+
+
+def test_a_killed_worker_of_one_training_changes_nothing(cluster, tmp_path, blobs):
+    X, S, _ = blobs
+    seen, killed = tmp_path / "seen", tmp_path / "killed"
+
+    class Mortal(oneof.IDGP):
+        """Writes a checkpoint after every epoch; its second worker is killed in the fourth, once."""
+
+        trains_in_parts = True
+
+        def start_epoch(self, epoch, data):
+            checkpoint.SECONDS_BETWEEN_SAVES = 0.0
+            with seen.open("a") as file:
+                file.write(f"{data.first > 0} {epoch}\n")
+            if epoch == 3 and data.first > 0 and not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            super().start_epoch(epoch, data)
+
+    settings = {"epochs": 6, "warm_up": 2, "random_state": 0, "precision": "fp64", "validation_fraction": 0.2}
+    model = Mortal(checkpoint=tmp_path / "fit", **settings)
+    oneof.fit_with_workers(model, X, S, workers=2, cluster=cluster.address)
+    epochs = [int(line.split()[1]) for line in seen.read_text().splitlines() if line.startswith("True")]
+    assert killed.exists()
+    assert epochs == [0, 1, 2, 3, 3, 4, 5]
+    reference = oneof.IDGP(**settings).fit(X, S)
+    for name, tensor in reference.learned().items():
+        assert_allclose(model.learned()[name], tensor, atol=1e-8, err_msg=name)
+    assert_allclose(model.history_["validation_score"], reference.history_["validation_score"])

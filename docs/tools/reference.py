@@ -9,7 +9,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ["encode", "from_votes", "vote_counts", "from_complementary", "disambiguate", "WeightedSets", "Votes"],
     ),
     "choosing": ("Choosing and judging", ["compare", "resolve", "outside_rate", "CandidateKFold", "SCORERS"]),
-    "fitting": ("Fitting and keeping", ["fit_together", "load_model", "METHODS"]),
+    "fitting": ("Fitting and keeping", ["fit_together", "fit_with_workers", "load_model", "METHODS"]),
     "tables": ("Tables and pipelines", ["TableEncoder", "Pipeline", "make_pipeline"]),
     "data": ("Data", ["load_dataset", "load_images", "PartialLabels", "open_table", "embed"]),
     "exchange": (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oneof.estimator.outside import outside_rate
     from oneof.estimator.resolve import resolve
     from oneof.estimator.together import fit_together
+    from oneof.estimator.with_workers import fit_with_workers
     from oneof.labels import (
         CandidateKFold,
         Votes,
@@ -84,6 +85,7 @@ __all__ = [
     "embed",
     "encode",
     "fit_together",
+    "fit_with_workers",
     "from_complementary",
     "from_votes",
     "load_dataset",
@@ -115,6 +117,7 @@ _HOME = {  # all others are at home in oneof.methods
     "embed": "oneof.data.embedding",
     "encode": "oneof.labels",
     "fit_together": "oneof.estimator.together",
+    "fit_with_workers": "oneof.estimator.with_workers",
     "from_complementary": "oneof.labels",
     "from_votes": "oneof.labels",
     "load_dataset": "oneof.data",

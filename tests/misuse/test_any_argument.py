@@ -220,6 +220,10 @@ CALLS = {
     "fit_together": (oneof.fit_together, {"models": [model()], "arguments": [GIVEN]}),
     "fit_together one": (lambda given: oneof.fit_together([model()], [given]), {"given": GIVEN}),
     "fit_together model": (lambda one: oneof.fit_together([one], [GIVEN]), {"one": model()}),
+    "fit_with_workers": (
+        lambda **given: oneof.fit_with_workers(given.pop("model"), **given),
+        {"model": oneof.VALEN(), "X": GIVEN["X"], "y": GIVEN["y"], "workers": 2, "cluster": None, "gpus": False},
+    ),
     "outside_rate": (
         lambda **given: oneof.outside_rate(given.pop("model"), **given),
         GIVEN | {"model": model(), "folds": 2, "random_state": 0, "separator": None},

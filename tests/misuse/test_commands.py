@@ -20,6 +20,7 @@ AUTO = "fit pets.csv --separator | --drop truth --drop id --method auto"
 COMPARE = "compare pets.csv --separator | --drop truth --drop id"
 APPLY = "apply pets.csv --separator |"
 REVIEW = "--separator | --no-browser"
+VALEN = FIT.replace("method cc", "method valen")
 EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
@@ -113,6 +114,10 @@ COMMANDS = [
     refused("export to what is no ONNX file", "export model new.pt", "'new.pt'", "model.onnx"),
     refused("export of a table", "export pets.csv new.onnx", "is a table"),
     refused("export over the model itself", "export model model", "model.onnx"),
+    refused("fit by no workers", f"{FIT} --workers 0 --out new", "--workers", "fit --help"),
+    refused("fit on a cluster without workers", f"{FIT} --cluster auto --out new", "--cluster", "--workers N"),
+    refused("fit a classifier of others by workers", f"{EM} --workers 2 --out new", "EMClassifier", "PRODEN()"),
+    refused("fit VALEN by workers", f"{VALEN} --workers 2 --out new", "VALEN", "several workers"),
     refused("fit without a table", "fit --out new", "TABLE", "fit --help"),
     refused("fit without --out", FIT, "--out", "fit --help"),
     refused("fit with a misspelt option", f"{FIT} --outt new", "--outt", "--out"),

@@ -789,6 +789,36 @@ TOGETHER_ROWS = [
         "both have the checkpoint",
     ),
     refused("wrong rows in one of many", ValueError, lambda k: together(k, k.model(), X=k.X[:7]), "X has 7 rows"),
+    refused(
+        "an estimator for workers",
+        TypeError,
+        lambda k: oneof.fit_with_workers(GaussianNB(), k.X, k.S),
+        "model is GaussianNB()",
+        "oneof.PRODEN()",
+    ),
+    refused(
+        "no workers", ValueError, lambda k: oneof.fit_with_workers(k.model(), k.X, k.S, workers=0), "workers is 0"
+    ),
+    refused(
+        "a cluster without a name",
+        ValueError,
+        lambda k: oneof.fit_with_workers(k.model(), k.X, k.S, cluster=""),
+        "cluster is ''",
+        "'auto'",
+    ),
+    refused(
+        "a number of GPUs",
+        ValueError,
+        lambda k: oneof.fit_with_workers(k.model(), k.X, k.S, gpus=2),
+        "gpus is 2",
+        "True or False",
+    ),
+    refused(
+        "a method that workers cannot train",
+        ValueError,
+        lambda k: oneof.fit_with_workers(oneof.VALEN(), k.X, k.S),
+        "VALEN cannot be trained by several workers",
+    ),
     works("no models", lambda k: oneof.fit_together([], []), lambda models: models == []),
     works(
         "copies of a model", lambda k: together(k, *map(clone, [k.fitted] * 2)), lambda models: len(models) == 2

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from oneof.acceleration import faster
+from oneof.augment import draws
 from oneof.augment import operations as ops
 
 # Every operation and the magnitude with which it does nothing. Inverting is solarizing from level 0 on.
@@ -77,21 +78,19 @@ RANGES: dict[str, tuple[float, float]] = {
 
 def auto_augment(x: Tensor) -> Tensor:
     """Apply one of the 25 sub-policies to each image: two operations with their probabilities and random signs."""
-    count, device = len(x), x.device
-    entry = _sub_policy_table(device)[torch.randint(len(SUB_POLICIES), (count,), device=device)]  # (B, 2, 4)
+    entry = _sub_policy_table(x.device)[draws.randint(x, 0, len(SUB_POLICIES))]  # (B, 2, 4)
     operation, probability, centre, spread = entry.unbind(-1)  # (B, 2)
-    applied = torch.rand(count, 2, device=device) < probability
-    sign = 2 * torch.randint(2, (count, 2), device=device) - 1
+    applied = draws.rand(x, 2) < probability
+    sign = 2 * draws.randint(x, 0, 2, 2) - 1
     operation = torch.where(applied, operation, NUMBER["identity"])
     return operate(x, operation, centre + sign * spread, fill=128)
 
 
 def rand_augment(x: Tensor, steps: int) -> Tensor:
     """Apply ``steps`` of the 14 operations in `RANGES`, with replacement, each with a uniform magnitude."""
-    count, device = len(x), x.device
-    entry = _range_table(device)[torch.randint(len(RANGES), (count, steps), device=device)]  # (B, steps, 3)
+    entry = _range_table(x.device)[draws.randint(x, 0, len(RANGES), steps)]  # (B, steps, 3)
     operation, low, high = entry.unbind(-1)  # (B, steps)
-    return operate(x, operation, low + torch.rand(count, steps, device=device) * (high - low), fill=0)
+    return operate(x, operation, low + draws.rand(x, steps) * (high - low), fill=0)
 
 
 def operate(x: Tensor, operations: Tensor, magnitudes: Tensor, fill: int) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from oneof.augment import draws
 from oneof.augment import operations as ops
 from oneof.augment.policies import auto_augment, rand_augment
 
@@ -39,11 +40,14 @@ def make_views(x: Tensor, names: str, flip: bool) -> list[Tensor]:
         raise ValueError(f"views is {names!r}, but must be one or more of {[*PIPELINES]} joined by '+'")
     wanted = names.split("+")
     # Views of one name are made in one go: on a GPU, most of the time is spent on starting kernels.
-    made = {
-        name: iter(PIPELINES[name](torch.cat([x] * wanted.count(name)), flip).chunk(wanted.count(name)))
-        for name in dict.fromkeys(wanted)
-    }
+    made = {name: iter(_made(name, x, wanted.count(name), flip)) for name in dict.fromkeys(wanted)}
     return [next(made[name]) for name in wanted]
+
+
+def _made(name: str, x: Tensor, count: int, flip: bool) -> tuple[Tensor, ...]:
+    """Make so many views of one name."""
+    with draws.for_copies(count):
+        return torch.tensor_split(PIPELINES[name](torch.cat([x] * count), flip), count)
 
 
 def is_views(value: object) -> bool:
@@ -62,7 +66,7 @@ def noisy(x: Tensor, flip: bool) -> Tensor:
         raise ValueError(
             f"x is of type {x.dtype}, but 'jitter' is for standardised features: use 'weak' for images"
         )
-    return x + JITTER * torch.randn_like(x)
+    return x + JITTER * draws.randn_like(x)
 
 
 def weak(x: Tensor, flip: bool) -> Tensor:
@@ -109,7 +113,7 @@ def _check_images(x: Tensor) -> None:
 
 def _uniform(x: Tensor) -> Tensor:
     """Draw a number in [0, 1) for each image."""
-    return torch.rand(len(x), device=x.device)
+    return draws.rand(x)
 
 
 def _chance(x: Tensor, probability: float) -> Tensor:
@@ -133,14 +137,14 @@ def _random_frame(x: Tensor, flip: bool) -> tuple[Tensor | None, Tensor, Tensor]
 def _random_shift(x: Tensor, side: int) -> Tensor:
     """Draw offsets of up to an eighth of the side, both ways: 4 pixels for sides of 28 and 32."""
     padding = min(ceil(side / 8), side - 1)  # a reflected border is narrower than the image
-    return torch.randint(-padding, padding + 1, (len(x),), device=x.device)
+    return draws.randint(x, -padding, padding + 1)
 
 
 def _random_hole(x: Tensor) -> tuple[Tensor, Tensor, int]:
     """Draw the centre of a square half as wide as the shorter side: 16 pixels for 28 and 32 (Cutout)."""
     height, width = x.shape[-2:]
-    row = torch.randint(height, (len(x),), device=x.device)
-    column = torch.randint(width, (len(x),), device=x.device)
+    row = draws.randint(x, 0, height)
+    column = draws.randint(x, 0, width)
     return row, column, 2 * ceil(min(height, width) / 8)
 
 
@@ -151,8 +155,8 @@ def _random_window(x: Tensor) -> Tensor:
     """
     _check_images(x)
     height, width = x.shape[-2:]
-    area = height * width * (0.2 + 0.8 * torch.rand(len(x), 10, device=x.device))
-    ratio = ((2 * torch.rand(len(x), 10, device=x.device) - 1) * log(4 / 3)).exp()
+    area = height * width * (0.2 + 0.8 * draws.rand(x, 10))
+    ratio = ((2 * draws.rand(x, 10) - 1) * log(4 / 3)).exp()
     heights, widths = (area / ratio).sqrt().round(), (area * ratio).sqrt().round()
     fits = (heights >= 1) & (heights <= height) & (widths >= 1) & (widths <= width)
     first = pad(fits, (0, 1), value=True).to(torch.uint8).argmax(1, keepdim=True)
@@ -165,9 +169,9 @@ def _random_window(x: Tensor) -> Tensor:
 
 def _colour_jitter(x: Tensor) -> Tensor:
     """Change brightness, contrast and colour by up to 40 % and turn the hue by up to a tenth, in random order."""
-    factor = 0.6 + 0.8 * torch.rand(len(x), 3, device=x.device)
+    factor = 0.6 + 0.8 * draws.rand(x, 3)
     turn = 0.2 * _uniform(x) - 0.1
-    order = torch.rand(len(x), 4, device=x.device).argsort(1)
+    order = draws.rand(x, 4).argsort(1)
     for change in order.unbind(1):  # every image has an order of its own: each step offers it all four changes
         factors = torch.where(change[:, None] == torch.arange(3, device=x.device), factor, 1)
         x = ops.enhance(x, *factors.unbind(1))

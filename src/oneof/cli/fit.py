@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +13,13 @@ from oneof.cli.method_options import method_named, settings_of, shared_settings
 from oneof.cli.options import (
     Candidates,
     CandidatesPrefix,
+    Cluster,
     Decisions,
     Device,
     Drop,
     EstimatorName,
     Format,
+    Gpus,
     Ids,
     Images,
     Kinds,
@@ -27,6 +30,7 @@ from oneof.cli.options import (
     Settings,
     Size,
     TablePath,
+    Workers,
     check_format,
     check_size,
     column_names,
@@ -71,6 +75,9 @@ def fit(
     images: Images = None,
     size: Size = None,
     on_disk: OnDisk = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    gpus: Gpus = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
@@ -94,7 +101,7 @@ def fit(
     else:
         scale = size or _size_for(settings or [], images is not None or table.is_dir())
         encoded, y = training_table(table, labels, apart[0], kinds, images, scale, form, decisions, apart[1])
-    model = make(encoded.rows, y).fit(encoded.rows, y)
+    model = _trainer(workers, cluster, gpus)(make(encoded.rows, y), encoded.rows, y)
     encoded.joined(model).save(out)
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
@@ -122,6 +129,17 @@ def _tell(facts: dict[str, Any]) -> None:
         + f"{facts['mean_set_size']:.2f} candidates in a set on average"
     )
     say(fold(f"{facts['method']} model written to {facts['out']}"))
+
+
+def _trainer(workers: int | None, cluster: str | None, gpus: bool) -> "Callable[[Any, Any, Any], Classifier]":
+    """Return what fits a model: this process, or several workers."""
+    if workers is not None:
+        from oneof.estimator.with_workers import fit_with_workers
+
+        return partial(fit_with_workers, workers=workers, cluster=cluster, gpus=gpus)
+    if cluster is not None or gpus:
+        raise ValueError("--cluster and --gpus say where workers train; add --workers N, or leave them out")
+    return lambda model, rows, y: model.fit(rows, y)
 
 
 def _maker(

@@ -66,6 +66,14 @@ EstimatorName = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same machine: same model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Train by so many processes, each with a part of the rows; needs Ray.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Of the Ray cluster of the workers, or auto; without it they run here."),
+]
+Gpus = Annotated[bool, typer.Option("--gpus", help="Give every worker a GPU of its own.")]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, such as a,b,c.")]
 OnDisk = Annotated[
     bool | None,

@@ -1,8 +1,7 @@
 """A number of a method, chosen by the candidate sets of held-out rows: no true label is needed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from sklearn.base import clone
@@ -12,9 +11,8 @@ from oneof import functional as F
 from oneof.train.batch import Data
 from oneof.train.evaluation import map_blocks, most_rows
 from oneof.train.parallel.grouping import train_together
-from oneof.train.rows import HostRows, first_rows
+from oneof.train.rows import first_rows
 from oneof.train.runtime import seed_for, seeded, threads
-from oneof.train.sets import DeviceSets
 from oneof.train.trial import Trial
 
 if TYPE_CHECKING:
@@ -40,24 +38,12 @@ def choose_number(model: "PartialLabelClassifier", trial: Trial, name: str, valu
         parts = []
         for begin in range(0, folds * size, size):
             others = torch.cat([order[:begin], order[begin + size :]])
-            parts.append([_part(trial.data, rows.sort().values) for rows in (order[begin : begin + size], others)])
+            parts.append([trial.data.part(rows.sort().values) for rows in (order[begin : begin + size], others)])
         rivals = [[_rival(model, trial, others, name, value) for value in values] for _, others in parts]
         train_together([rival for of_fold in rivals for rival in of_fold])
         for (judges, _), of_fold in zip(parts, rivals, strict=True):
             costs += torch.tensor([_cost(rival, judges) for rival in of_fold])
     return values[int(costs.nan_to_num(torch.inf).argmin())]
-
-
-def _part(data: Data, rows: Tensor) -> Data:
-    """Some of the rows."""
-    on_device = rows.to(data.weight.device)
-    if isinstance(data.x, HostRows):
-        x: Any = replace(data.x, rows=data.x.rows[rows.numpy()])
-    else:
-        x = data.x.index_select(0, on_device)
-    sets = data.sets
-    own = sets.select(on_device) if isinstance(sets, DeviceSets) else sets[on_device]
-    return Data(x, own, data.weight[on_device], data.scaler)
 
 
 def _rival(model: "PartialLabelClassifier", trial: Trial, data: Data, name: str, value: float) -> Trial:

@@ -47,6 +47,9 @@ class MethodBase(CommonSettings, Learned):
     # Whether every label table is 0 off the candidate sets, or never read there: those made by `data.uniform` and
     # `data.indicator` then hold one value a candidate where classes are very many. Each class says so for itself.
     zero_off_sets: ClassVar[bool] = False
+    # Whether its steps are right for a part of a batch: rows share nothing but what goes through `batch.whole`,
+    # `batch.total` and `data.total`. Several workers can then train it. Each class says so for itself.
+    trains_in_parts: ClassVar[bool] = False
     largest_lr: ClassVar[float] = 0.1  # of lr = None
     decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
 
@@ -153,9 +156,8 @@ class MethodBase(CommonSettings, Learned):
         """From a tenth of the epochs on, weigh labels outside the sets so that they are true as often as said."""
         if self.outside == 0 or epoch < max(1, self.epochs // _PLAIN_SHARE):
             return
-        x, candidates = data.sample(_ROWS_WEIGHED)
         with evaluating(self.modules()), eager(self.compile):
-            r = self.label_posterior(x, candidates)
+            r, candidates = data.of_sample(_ROWS_WEIGHED, self.label_posterior)
         scale = F.alim_scale if self.outside_rule == "alim" else F.outside_scale
         self.outside_scale_.copy_(scale(r, candidates, self.outside_rate_))
 

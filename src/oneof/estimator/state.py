@@ -23,6 +23,7 @@ class Learned:
     scaler_: Scaler
     training_rows_: int
     training_candidates_: int | None  # where sets were sparse: tables of one axis have a value for each candidate
+    tables_of_rows_: frozenset[str] | None = None  # their names, where they have a part of the rows
     architecture_: Any  # of a pretrained network, while a model file is read
     history_: dict[str, list[float]]
     label_distributions_: Any  # array (n, K), or a sparse one
@@ -54,11 +55,17 @@ class Learned:
         """Return the label tables and all other tensors that training changes, by name."""
         return {name: value for name, value in self.learned_attributes().items() if isinstance(value, Tensor)}
 
+    def row_tables(self) -> dict[str, Tensor]:
+        """Return the tables that have a row for each example, or a value for each of their candidates, by name."""
+        if self.tables_of_rows_ is not None:
+            return {name: table for name, table in self.tables().items() if name in self.tables_of_rows_}
+        sizes = {(self.training_rows_,), (self.training_candidates_,)}
+        return {name: table for name, table in self.tables().items() if table.shape[:1] in sizes}
+
     def predictor(self) -> dict[str, Tensor]:
         """Return all tensors by which the method predicts: weights, and tables without a row for each example."""
-        of_examples = {(self.training_rows_,), (self.training_candidates_,)}
-        tables = {name: table for name, table in self.tables().items() if table.shape[:1] not in of_examples}
-        return self.weights() | tables
+        of_examples = self.row_tables()
+        return self.weights() | {name: each for name, each in self.tables().items() if name not in of_examples}
 
     def learned(self) -> dict[str, Tensor]:
         """Return all that training changes: weights and label tables, by name."""

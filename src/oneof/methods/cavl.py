@@ -21,6 +21,7 @@ class CAVL(RC):
     takes_weights: ClassVar[bool] = False
     takes_outside: ClassVar[bool] = False
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Return the one-hot target (..., B, K) for the next visit; always a candidate."""

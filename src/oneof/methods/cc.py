@@ -22,6 +22,7 @@ class CC(PartialLabelClassifier):
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Tensor:
         """Return the losses of a batch, the mean over its views."""

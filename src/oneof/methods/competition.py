@@ -48,6 +48,7 @@ class Competition(PartialLabelClassifier):
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     kappa: float = number(0.1, ">= 0", doc="Trust in the process; 0 is CC, 1 believes it to the letter.")
     mixup: float | None = number(

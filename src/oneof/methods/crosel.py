@@ -47,6 +47,7 @@ class CroSel(PartialLabelClassifier):
 
     takes_weights: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     warm_up: int = count(10, ">= 0", doc="Epochs in which both networks learn as CC does.")
     memory: int = count(3, doc="Epochs whose predictions must agree.")
@@ -89,7 +90,8 @@ class CroSel(PartialLabelClassifier):
             latest = labels[..., -1]
             chosen = (labels == latest.unsqueeze(-1)).all(-1) & (sure.mean(-1) > self.threshold) & (latest >= 0)
             self.selected_.copy_(latest.masked_fill(~chosen, _NONE))
-            self.share_.copy_(chosen.to(self.share_.dtype).mean((-2, -1), keepdim=True))
+            selected = data.total(chosen.to(self.share_.dtype).sum(-1, keepdim=True))  # (1, 1)
+            self.share_.copy_(selected / (2 * data.all_rows))
 
     def _remember(self, data: Data) -> None:
         """Let the predictions of all rows push out the oldest ones; one that is no candidate is none."""
@@ -131,7 +133,8 @@ class CroSel(PartialLabelClassifier):
             targets = [F.posterior(each, batch.candidates) for each in reversed(outputs)]
         chosen = (labels >= 0).to(u.dtype)
         own = -u.log_softmax(-1).gather(-1, labels.clamp_min(0).unsqueeze(-1)).squeeze(-1)
-        known = own * chosen / chosen.mean(-1, keepdim=True).clamp_min(1 / chosen.shape[-1])
+        share = batch.total(chosen.unsqueeze(-1)) / batch.all_rows
+        known = own * chosen / share.clamp_min(1 / batch.all_rows)
         t = batch.dirichlet(u.new_full((*u.shape[:-2], 2), self.mixing_beta)).amax(-1, keepdim=True)  # (..., 1)
         mixed = torch.cat([batch.mixed(view, t) for view in views], batch.index.dim() - 1)
         logits = network(mixed).chunk(len(views), -2)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -43,6 +44,8 @@ class DIRK(PartialLabelClassifier):
         The place in the queue that is overwritten next.
     """
 
+    trains_in_parts: ClassVar[bool] = True
+
     teacher_momentum: float = number(0.99, "in [0, 1]", doc="Share that the teacher keeps in every step.")
     contrastive_weight: float = number(1.0, ">= 0", doc="Weight of the contrast; 0 is DIRK without REF.")
     temperature: float = number(0.07, "> 0", doc="Temperature of similarities of embeddings.")
@@ -79,6 +82,7 @@ class DIRK(PartialLabelClassifier):
             targets = F.rectified(outputs, batch.candidates)
         u, q = embed(self.network_, self.projection_, first)
         losses = F.soft_cross_entropy(u, targets)
+        k, targets = batch.whole(k), batch.whole(targets)
         if self.contrastive_weight:
             if len(batch.views) > 1:
                 q = embed(self.network_, self.projection_, last)[1]
@@ -89,11 +93,12 @@ class DIRK(PartialLabelClassifier):
         self._enqueue(k, targets)
 
     def _contrast(self, batch: Batch, q: Tensor, k: Tensor, targets: Tensor) -> Tensor:
-        """How far each q is from the embeddings that it belongs with."""
+        """How far each q is from the embeddings that it belongs with; k and targets are of the whole step."""
         if batch.before(self.contrast_start):
-            return F.instance_contrast(q, k, self.queue_, self.temperature)
-        return F.target_contrast(
-            q, k, self.queue_, targets, self.queue_targets_, self.temperature, self.target_temperature
+            return F.instance_contrast(q, batch.own(k), self.queue_, self.temperature)
+        temperatures = self.temperature, self.target_temperature
+        return batch.own(
+            F.target_contrast(batch.whole(q), k, self.queue_, targets, self.queue_targets_, *temperatures)
         )
 
     def _enqueue(self, k: Tensor, targets: Tensor) -> None:

@@ -61,6 +61,7 @@ class IDGP(PartialLabelClassifier):
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     objective: str = choice(
         "map",

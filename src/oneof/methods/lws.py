@@ -26,6 +26,7 @@ class LWS(PartialLabelClassifier):
         The weights w.
     """
 
+    trains_in_parts: ClassVar[bool] = True
     decay_of_tables: ClassVar[float] = 1e-3  # its losses are bounded: 0.005 would outweigh them
 
     beta0: float = number(1.0, ">= 0", doc="Weight of the candidates.")

@@ -57,6 +57,7 @@ class Membership(PartialLabelClassifier):
     takes_weights: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     warm_up: int = count(
         10, ">= 0", doc="For so many epochs lambda = 1 and kappa = 0 in w, until there is something to judge."
@@ -99,7 +100,7 @@ class Membership(PartialLabelClassifier):
         weight = batch.take(self.weight_)
         true, wrong = weight * belief, weight * F.indicator(batch.candidates, s.dtype) * (1 - belief)
         seen = torch.stack(
-            [(part * value).sum(-2) for part in (true, wrong) for value in (torch.ones_like(s), s)], -2
+            [batch.total(part * value) for part in (true, wrong) for value in (torch.ones_like(s), s)], -2
         )
         self.moments_.lerp_(seen, _FORGET)
 

@@ -39,6 +39,7 @@ class PaPi(PRODEN):
     """
 
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = False  # a prototype would gather rows of a label that they do not have
 
     alignment_weight: float = number(1.0, ">= 0", doc="Final weight lambda of the alignment with the prototypes.")
@@ -88,8 +89,9 @@ class PaPi(PRODEN):
         losses = F.soft_cross_entropy(u, w) + self.alignment_weight * batch.ramp(self.ramp) * aligned
         yield self.with_mixed(losses, batch, w)
         momentum = self._falling(batch, self.prototype_momentum_start, self.prototype_momentum_end)
-        moved = F.moved_prototypes(self.prototypes_, torch.cat(embeddings, -2), torch.cat(labels, -1), momentum)
-        self.prototypes_.copy_(moved)
+        seen = torch.cat([batch.whole(each) for each in embeddings], -2)
+        named = torch.cat([batch.whole(each) for each in labels], -1)
+        self.prototypes_.copy_(F.moved_prototypes(self.prototypes_, seen, named, momentum))
 
     def _alignment(self, batch: Batch, views: list[Tensor], w: Tensor) -> list[Tensor]:
         """How far the prototypes' distributions of mixed rows are from the weights of both rows, for each view."""

@@ -44,6 +44,7 @@ class PiCO(PRODEN):
 
     needs_views: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False  # w follows the nearest prototype, whose nearness is no probability
     takes_outside: ClassVar[bool] = False
 
@@ -86,22 +87,25 @@ class PiCO(PRODEN):
         u, q = embed(self.network_, self.projection_, batch.views[0])
         pseudo = F.posterior(u.detach(), S).argmax(-1)  # (..., B)
         similarity = q.detach() @ self.prototypes_.mT  # (..., B, K), by the prototypes before this batch
-        self.prototypes_.copy_(F.moved_prototypes(self.prototypes_, q.detach(), pseudo, self.prototype_momentum))
+        all_q, every_pseudo = batch.whole(q), batch.whole(pseudo)
+        moved = F.moved_prototypes(self.prototypes_, all_q.detach(), every_pseudo, self.prototype_momentum)
+        self.prototypes_.copy_(moved)
         follow(self.key_network_, self.network_, self.encoder_momentum)
         follow(self.key_projection_, self.projection_, self.encoder_momentum)
         with torch.no_grad():
-            k = embed(self.key_network_, self.key_projection_, batch.views[-1])[1]
+            k = batch.whole(embed(self.key_network_, self.key_projection_, batch.views[-1])[1])
         if batch.before(self.prototype_start):
-            contrastive = F.instance_contrast(q, k, self.queue_, self.temperature)
+            contrastive = F.instance_contrast(q, batch.own(k), self.queue_, self.temperature)
         else:
             nearest = similarity.masked_fill(~S, float("-inf")).argmax(-1)
             phi = self._phi(batch)
             w = phi * w + (1 - phi) * one_hot(nearest, S.shape[-1]).to(w.dtype)
             batch.put(self.w_, w)
-            contrastive = F.label_contrast(q, k, self.queue_, pseudo, self.queue_labels_, self.temperature)
+            contrast = F.label_contrast(all_q, k, self.queue_, every_pseudo, self.queue_labels_, self.temperature)
+            contrastive = batch.own(contrast)
         losses = F.soft_cross_entropy(u, w) + self.contrastive_weight * contrastive
         yield self.with_mixed(losses, batch, w)
-        self._enqueue(k, pseudo)
+        self._enqueue(k, every_pseudo)
 
     def _phi(self, batch: Batch) -> float | Tensor:
         """The share of w that is kept: 0.99 in the first epoch, then set at the end of each epoch."""

@@ -31,6 +31,7 @@ class PLCR(PRODEN):
 
     needs_views: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = False  # its second term teaches that labels off the set are wrong
 
     weight: float = number(1.0, ">= 0", doc="Final weight lambda of the consistency between views.")

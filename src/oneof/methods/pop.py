@@ -38,6 +38,7 @@ class POP(PRODEN):
         The present theta.
     """
 
+    trains_in_parts: ClassVar[bool] = True
     takes_outside: ClassVar[bool] = False  # what leaves a set is taken for wrong, for good
 
     warm_up: int = count(20, ">= 0", doc="First epoch after which labels may leave.")
@@ -61,16 +62,16 @@ class POP(PRODEN):
         self.total_ += self.w_
         if ended % self.period == 0:
             if ended >= self.warm_up:
-                self._purify()
+                self._purify(data)
             self.total_.zero_()
 
-    def _purify(self) -> None:
+    def _purify(self, data: Data) -> None:
         """Let unlikely labels go, and raise theta where hardly any went."""
         unlikely = self.total_ < self.theta_ * self.total_.amax(-1, keepdim=True)
-        gone = (unlikely & F.members(self.kept_)).sum((-2, -1), keepdim=True)  # (1, 1)
+        gone = data.total((unlikely & F.members(self.kept_)).sum(-1, keepdim=True))  # (1, 1)
         self.kept_.masked_fill_(unlikely, 0)
         self.w_.copy_(F.uniform(self.total_.masked_fill(unlikely, 0.0), self.w_.dtype))
-        settled = (gone < _STILL * unlikely.shape[-2] * unlikely.shape[-1]) & (self.theta_ < self.theta_end)
+        settled = (gone < _STILL * data.all_rows * unlikely.shape[-1]) & (self.theta_ < self.theta_end)
         grown = (self.theta_ * (1 + self.increase)).clamp(max=self.theta_end)
         self.theta_.copy_(torch.where(settled, grown, self.theta_))
 

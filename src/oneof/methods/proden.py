@@ -31,6 +31,7 @@ class PRODEN(PartialLabelClassifier):
     takes_outside: ClassVar[bool] = True
     takes_alim: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     mixup: float = number(
         0.0, ">= 0", doc="Weight of the loss on mixed rows, whose targets are mixed alike.", roles=Role.LATER

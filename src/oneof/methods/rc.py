@@ -21,6 +21,7 @@ class RC(PRODEN):
     """
 
     zero_off_sets: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Iterator[Tensor]:
         """Yield the losses of a batch, then refresh its weights with the updated network."""

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -51,11 +51,35 @@ class Data:
         for index in torch.split(everything, size):
             yield self._load(index)
 
-    def sample(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return so many rows (or all, where there are fewer) and their candidates, evenly spaced."""
-        size = min(size, len(self))
-        index = torch.arange(size, device=self.weight.device) * len(self) // size
-        return self._load(index), self.sets_of(index)
+    def of_sample(self, size: int, function: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Return what a function gives for so many rows (or all, where there are fewer), and their candidates.
+
+        The function takes rows and candidates; the rows are evenly spaced.
+        """
+        index = self._spaced(size)
+        sets = self.sets_of(index)
+        return function(self._load(index), sets), sets
+
+    def _spaced(self, size: int) -> Tensor:
+        size = min(size, self.all_rows)
+        return torch.arange(size, device=self.weight.device) * self.all_rows // size
+
+    @property
+    def all_rows(self) -> int:
+        """The number of rows of the training, of which these may be a part: see `oneof.train.workers`."""
+        return len(self)
+
+    def total(self, values: Tensor) -> Tensor:
+        """Return the sum (..., 1, C) of values (..., N, C) over all rows of the training."""
+        return values.sum(-2, keepdim=True)
+
+    def part(self, rows: Tensor) -> "Data":
+        """Return some of the rows, whose numbers (M,) are on the CPU, of data without leading axes."""
+        here = rows.to(self.weight.device)
+        x, sets = self.x, self.sets
+        some = replace(x, rows=x.rows[rows.numpy()]) if isinstance(x, HostRows) else x.index_select(0, here)
+        own = sets.select(here) if isinstance(sets, DeviceSets) else sets[here]
+        return Data(some, own, self.weight[here], self.scaler)
 
     def sets_of(self, index: Tensor) -> Tensor:
         """Return the candidate sets (..., B, K) of rows."""
@@ -233,7 +257,30 @@ class Batch:
         The first row is mixed with the last one. t is (..., B), or (..., 1) for all rows alike.
         """
         share = t.view(*t.shape, *[1] * (values.dim() - t.dim())).to(values.dtype)
-        return torch.lerp(values.roll(1, self.index.dim() - 1), values, share)
+        return torch.lerp(self.preceding(values), values, share)
+
+    def preceding(self, values: Tensor) -> Tensor:
+        """Return of values (..., B, *shape) those of the row before each one; the last is before the first."""
+        return values.roll(1, self.index.dim() - 1)
+
+    # --- what rows of a step share: a batch may hold a part of its step, see `oneof.train.workers` --------------
+
+    @property
+    def all_rows(self) -> int:
+        """The number of rows of the step."""
+        return self.index.shape[-1]
+
+    def whole(self, values: Tensor) -> Tensor:
+        """Return values (..., B, *shape) of all rows of the step, differentiable in those of this batch."""
+        return values
+
+    def own(self, values: Tensor) -> Tensor:
+        """Return of values (B, *shape) of all rows of the step those of the rows of this batch."""
+        return values
+
+    def total(self, values: Tensor) -> Tensor:
+        """Return the sum (..., C) of values (..., B, C) over all rows of the step; it carries no gradient."""
+        return values.sum(-2)
 
     def uniform(self, rows: Tensor) -> Tensor:
         """Draw a number in [0, 1) for every one of rows (..., B)."""

@@ -1,7 +1,7 @@
 """Checkpoints: everything a training needs to go on after a kill as if nothing had happened."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from os import PathLike
@@ -174,9 +174,11 @@ class Checkpoint:
         order: torch.Generator,
         setup: Setup,
         state: State,
+        learned: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Write everything."""
-        tensors = {f"learned.{name}": tensor for name, tensor in method.learned().items()}
+        """Write everything; ``learned`` stands in for what the method has, where that is a part of it."""
+        everything = method.learned() if learned is None else learned
+        tensors = {f"learned.{name}": tensor for name, tensor in everything.items()}
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_weights.items()}
         tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
         for place, parameter, name, like in buffers(method, optimizer):

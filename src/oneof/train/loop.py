@@ -23,6 +23,8 @@ from oneof.train.runtime import seed_for
 from oneof.train.sgd import SGD, SGDByStep
 from oneof.train.trial import Paused, Trial
 
+LEAST_WEIGHT = 1e-12  # of a step, by which its losses are divided
+
 
 class TrainingRun:
     """A trial in training: its optimiser, the order of its rows, its epochs and steps.
@@ -52,7 +54,7 @@ class TrainingRun:
 
     def shuffled(self) -> Tensor:
         """Return the numbers of the rows (N,) in random order."""
-        return torch.randperm(len(self.data), generator=self.order)
+        return torch.randperm(self.data.all_rows, generator=self.order)
 
     def batch(self, index: Tensor) -> Batch:
         """Return the rows ``index`` with their views."""
@@ -78,8 +80,8 @@ class TrainingRun:
         method.weigh_outside(epoch, data)
         method.start_epoch(epoch, data)
         size = method.batch_size_
-        self.course.begin_epoch(epoch, len(data) // size, data.weight)
-        whole = len(data) // size * size  # the remainder is dropped: every step has the same shape
+        self.course.begin_epoch(epoch, data.all_rows // size, data.weight)
+        whole = data.all_rows // size * size  # the remainder is dropped: every step has the same shape
         shuffled = self.shuffled().to(data.weight.device)[..., :whole]  # (..., N)
         return shuffled.view(*shuffled.shape[:-1], -1, size), torch.zeros_like(data.weight[..., 0])
 
@@ -95,14 +97,20 @@ class TrainingRun:
         ``number`` (1,) says which step of the epoch it is.
         """
         self.course.begin_step(number)
-        batch, weight = self.batch(index), self.data.weight.gather(-1, index)
+        batch = self.batch(index)
+        weight = self.data.weight.gather(-1, batch.index)
         for losses in losses_of(self.method.step(self.method.seen(batch))):
-            loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(1e-12)  # (...)
             self.optimizer.zero_grad()  # a network that a loss does not reach stays as it is
-            loss.sum().backward()  # type: ignore[no-untyped-call]
+            loss = self.differentiate(losses, weight)
             self.optimizer.step()
         self.course.end_step(number)
-        total += loss.detach()
+        total += loss
+
+    def differentiate(self, losses: Tensor, weight: Tensor) -> Tensor:
+        """Give the weights their gradients of the weighted mean of losses (..., B); return this mean (...)."""
+        loss = (weight * losses).sum(-1) / weight.sum(-1).clamp_min(LEAST_WEIGHT)
+        loss.sum().backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
 
     @property
     def epoch(self) -> int:
@@ -138,6 +146,10 @@ class TrainingRun:
             check_room(what, math.prod(shape) * self.data.dtype.itemsize, "watch fewer rows, or leave metrics out")
         return [trial.measure(class_probabilities(self.method, self.data, trial.watched))]
 
+    def checkpoint_due(self) -> bool:
+        """Tell whether it is time to write a checkpoint."""
+        return any(trial.checkpoint is not None and trial.checkpoint.due() for trial in self.trials)
+
     def save(self, trial: Trial, checkpoint: Checkpoint) -> None:
         """Write the checkpoint of a trial."""
         checkpoint.save(self.method, self.optimizer, self.order, trial.setup, trial.state)
@@ -172,7 +184,7 @@ def _run_epoch(run: TrainingRun) -> None:
         trial.end_epoch(losses[trial], measured[trial] or {}, run.predictor, seconds)
     pausing = any(trial.pause is not None and trial.pause() for trial in run.trials)
     # All at the same epoch, so that they can go on together.
-    due = pausing or any(trial.checkpoint is not None and trial.checkpoint.due() for trial in run.trials)
+    due = pausing or run.checkpoint_due()
     for trial in run.trials:
         if trial.checkpoint is not None and (trial.finished or due):
             run.save(trial, trial.checkpoint)

@@ -23,6 +23,7 @@ class Method(Protocol):
     compile: bool
     deterministic: bool
     verbose: int
+    tables_of_rows_: frozenset[str] | None
 
     @property
     def lr_(self) -> float:
@@ -64,6 +65,9 @@ class Method(Protocol):
 
     def tables(self) -> dict[str, Tensor]:
         """Return every label table, by name."""
+
+    def row_tables(self) -> dict[str, Tensor]:
+        """Return the tables that have a row for each training row, or a value for each candidate, by name."""
 
     def learned(self) -> dict[str, Tensor]:
         """Return all that training changes: weights and label tables, by name."""

@@ -54,6 +54,12 @@ class DeviceSets:
         """As of a dense matrix."""
         return 2
 
+    def to(self, device: torch.device) -> "DeviceSets":
+        """Return the sets on another device."""
+        starts, sizes, columns = (part.to(device) for part in (self.starts, self.sizes, self.columns))
+        weights = None if self.weights is None else self.weights.to(device)
+        return DeviceSets(starts, sizes, columns, weights, self.n_classes, self.largest)
+
     def select(self, rows: Tensor) -> "DeviceSets":
         """Return the sets of some rows, in their order."""
         sizes = self.sizes[rows]

@@ -1,5 +1,8 @@
 """Trains one trial: with recorded steps on a GPU, else step by step."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor
 
 from oneof.io.progress import EpochProgress
@@ -16,15 +19,28 @@ def train(trial: Trial) -> Trial:
     ``pause`` says so after an epoch, the checkpoint is written and `Paused` raised. A training that diverges ends,
     and ``trial.diverged`` is the error that `finish` raises.
     """
-    method, device = trial.method, trial.data.weight.device
     on_device = isinstance(trial.data.x, Tensor) and isinstance(trial.data.sets, Tensor)  # and dense
-    recordable = device.type == "cuda" and on_device
+    recordable = trial.data.weight.device.type == "cuda" and on_device
+    with trial.checkpoint_in_use(), progress_of(trial), surroundings(trial):
+        run_epochs(RecordedRun(trial) if recordable else TrainingRun(trial))
+    return trial
+
+
+@contextmanager
+def progress_of(trial: Trial) -> Iterator[None]:
+    """Show inside the block how far a trial is, where that is wanted."""
+    method = trial.method
+    with EpochProgress(type(method).__name__, method.epochs, method.verbose > 0) as trial.progress:
+        yield
+
+
+@contextmanager
+def surroundings(trial: Trial) -> Iterator[None]:
+    """Compute inside the block with the threads, the random numbers and the libraries' modes of a trial."""
+    method, device = trial.method, trial.data.weight.device
     with (
-        trial.checkpoint_in_use(),
         threads(method.thread_count()),
-        EpochProgress(type(method).__name__, method.epochs, method.verbose > 0) as trial.progress,
         seeded(seed_for(trial.setup.seed, "noise"), device),
         cudnn_flags(method.deterministic),
     ):
-        run_epochs(RecordedRun(trial) if recordable else TrainingRun(trial))
-    return trial
+        yield

@@ -240,7 +240,7 @@ class RecordedEvaluation(Recording):
         measured = {id(run): run.trials[0].measure(probabilities) for (run, _), probabilities in evaluated}
         return [(in_blocks | measured).get(id(run), {}) for run in runs]
 
-    def _evaluate(self, watched: Sequence[tuple[TrainingRun, Tensor]], compute: Callable[[], None]) -> None:
+    def _evaluate(self, watched: Sequence[tuple[TrainingRun, Any]], compute: Callable[[], None]) -> None:
         seen = [(run, watched_attributes(run.method)) for run, _ in watched]
         if seen != self._seen:
             self.forget()
