@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 import oneof
@@ -79,6 +81,51 @@ def test_parquet_files_and_folders_hold_the_same(tmp_path):
     lists = frame.assign(label=[cell.split("|") for cell in frame["label"]])
     lists.to_parquet(tmp_path / "lists.parquet")
     check_holds(open_table(tmp_path / "lists.parquet", "label", ids=["id"]), frame)
+
+
+class Classes:
+    def __init__(self, names):
+        self.names = names
+
+
+class Dataset:
+    """What `datasets.Dataset` has of what is asked here; tried with the library, 5.2."""
+
+    def __init__(self, table, fingerprint):
+        self.table, self._fingerprint, self.num_rows = table, fingerprint, len(table)
+        self.features = Features(dict.fromkeys(table.column_names))
+        self.features.arrow_schema = table.schema
+        self.features["label"] = SimpleNamespace(feature=Classes(["dog", "yak", "cow", "cat"]))
+
+    def select_columns(self, names):
+        return type(self)(self.table.select(names), "")
+
+    def with_format(self, name):
+        assert name == "arrow"
+        return self
+
+    def iter(self, batch_size):
+        yield from (pyarrow.Table.from_batches([part]) for part in self.table.to_batches(90))
+
+
+class Features(dict):
+    arrow_schema = None
+
+
+def test_datasets_of_hugging_face_name_classes(cache):
+    frame = animals()
+    order = ["dog", "yak", "cow", "cat"]
+    numbers = [[order.index(name) for name in cell.split("|")] for cell in frame["label"]]
+    table = pyarrow.Table.from_pandas(frame.assign(label=numbers))
+    check_holds(open_table(Dataset(table, "one"), "label", ids=["id"]), frame)
+    check_holds(open_table(Dataset(table, "one"), "label", ids=["id"]), frame)
+    assert len(list(cache.iterdir())) == 1
+    open_table(Dataset(table[:90], "two"), "label", ids=["id"])
+    assert len(list(cache.iterdir())) == 2
+    with pytest.raises(
+        ValueError, match=r"the columns 'label', 'id' of the dataset .* \(such as 'classes such as dog'\)"
+    ):
+        open_table(Dataset(table, "one"), None)
 
 
 def test_cells_of_every_kind(tmp_path):
