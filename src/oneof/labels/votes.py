@@ -158,11 +158,13 @@ def vote_counts(counts: Any, classes: Any = None, min_votes: int = 1) -> Votes:
 
 def _weighed(read: Read, min_votes: int, aggregate: str | None) -> Votes:
     ballots, counts = read.ballots, read.ballots.named()
+    few, fix = f"reaches min_votes={shown(min_votes, 40)}", "lower min_votes or drop the rows"
+    if min_votes == 1:
+        few, fix = "is voted for", "drop the rows, or gather votes on them"
     candidates, names = check_encoded(
         _candidates(ballots, counts, min_votes),
         read.classes,
-        f"no label reaches min_votes={shown(min_votes, 40)} in {{rows}}, but every row needs at least one "
-        "candidate label: lower min_votes or drop the rows",
+        f"no label {few} in {{rows}}, but every row needs at least one candidate label: {fix}",
     )
     found = judge(ballots)
     if aggregate is not None:
