@@ -40,19 +40,19 @@ Recipe = dict[str, Any]  # what a recipe adds to `fast` of the method; the plan 
 _TWO = {"views": "weak+strong", "epochs": 30}  # as long as 20 epochs of three views
 SEARCH: dict[tuple[str, str], list[Recipe]] = {
     ("cifar-10", "idgp"): [
-        {"lr": 0.1}, {"lr": 0.2}, {"lr": 0.1, "average": 0.0}, {"lr": 0.1, **_TWO}, {"lr": 0.1, "epochs": 12},
+        {"lr": 0.1}, {"lr": 0.2}, {"lr": 0.1, **_TWO}, {"lr": 0.1, "average": 0.0}, {"lr": 0.1, "epochs": 12},
         {"lr": 0.05}, {"lr": 0.1, "epochs": 30}, {"lr": 0.1, "warm_up": 2},
     ],
     ("cifar-10", "cc"): [
-        {"lr": 0.3}, {"lr": 0.15}, {"lr": 0.3, "average": 0.0}, {"lr": 0.3, **_TWO}, {"lr": 0.5},
+        {"lr": 0.3}, {"lr": 0.3, **_TWO}, {"lr": 0.15}, {"lr": 0.3, "average": 0.0}, {"lr": 0.5},
         {"lr": 0.3, "epochs": 30},
     ],
     ("fashion-mnist", "idgp"): [
-        {"lr": 0.2}, {"lr": 0.1}, {"lr": 0.2, "average": 0.0}, {"lr": 0.2, **_TWO}, {"lr": 0.2, "epochs": 12},
-        {"lr": 0.4}, {"lr": 0.2, "epochs": 30},
+        {"lr": 0.2}, {"lr": 0.1}, {"lr": 0.2, **_TWO}, {"lr": 0.2, "average": 0.0}, {"lr": 0.2, "epochs": 30},
+        {"lr": 0.4}, {"lr": 0.2, "epochs": 12},
     ],
     ("fashion-mnist", "cc"): [
-        {"lr": 0.3}, {"lr": 0.6}, {"lr": 0.3, "average": 0.0}, {"lr": 0.3, **_TWO}, {"lr": 0.3, "epochs": 30},
+        {"lr": 0.3}, {"lr": 0.6}, {"lr": 0.3, **_TWO}, {"lr": 0.3, "average": 0.0}, {"lr": 0.3, "epochs": 30},
     ],
     # To try the command out: scikit-learn's digits, two epochs.
     ("digits", "idgp"): [{"lr": 0.1, "epochs": 2}, {"lr": 0.1, "epochs": 2, "average": 0.0}],
@@ -164,13 +164,12 @@ def _searches(pairs: Sequence[tuple[str, str]], records: dict[str, Any]) -> Iter
 
 
 def _measurements(pairs: Sequence[tuple[str, str]], records: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Give the trainings of each process: one; seed by seed, and the reference after the first seed."""
+    """Give the trainings of each process: one; seed by seed, and all references in one after the first seed."""
     for seed in range(len(SEEDS)):
         for dataset, method in pairs:
             yield [measured(dataset, method, records)[seed]]
         if seed == 0:
-            for dataset, method in pairs:
-                yield [reference_spec(dataset, method)]
+            yield [reference_spec(dataset, method) for dataset, method in pairs]
 
 
 def in_a_process(specs: Sequence[dict[str, Any]], device: str, budget: float) -> Iterator[dict[str, Any]]:
@@ -186,7 +185,10 @@ def in_a_process(specs: Sequence[dict[str, Any]], device: str, budget: float) ->
         child.stdin.write(task)
         child.stdin.close()
         for line in child.stdout:
-            yield json.loads(line)
+            if line.startswith("{"):
+                yield json.loads(line)
+            else:
+                print(line, end="")
     if child.returncode:
         raise RuntimeError(f"a training ended with exit code {child.returncode}; its last words stand above")
 
@@ -203,9 +205,7 @@ def told(record: dict[str, Any]) -> str:
     """Say in a line what came out."""
     spec = record["spec"]
     if spec["part"] == "reference":
-        return (
-            f"{spec['dataset']}, {spec['reference']}, conventional: {record.get('seconds_per_epoch')} s an epoch"
-        )
+        return f"{spec['dataset']}, {spec['reference']}, conventional: {record['seconds_per_epoch']} s an epoch"
     accuracy = record["validation_accuracy"]
     start = f"{spec['part']}: {spec['dataset']}, {spec['method']}, {spec['recipe']}, seed {spec['seed']}"
     test = f", test {100 * record['test_accuracy']:.2f}" if "test_accuracy" in record else ""

@@ -41,7 +41,10 @@ def _digits(trial: int) -> Problem:
 
 
 def train_once(spec: Mapping[str, Any], problem: Problem, device: str, begun: float | None) -> dict[str, Any]:
-    """Train and judge; return the record. Test rows are watched by trainings that count, and by no search."""
+    """Train and judge; return the record: of a training that diverged with an accuracy of 0 at the end.
+
+    Test rows are watched by trainings that count, and by no search.
+    """
     one_hot = np.eye(len(problem.train.classes), dtype=bool)
     counts = spec["part"] == "run"
     n, seconds = len(problem.validation), []
@@ -63,22 +66,27 @@ def train_once(spec: Mapping[str, Any], problem: Problem, device: str, begun: fl
         metrics=measure,
         on_epoch=lambda epoch: seconds.append(time.perf_counter() - called),
     )
-    model.finish(train(trial))
+    diverged = train(trial).diverged is not None
+    if not diverged:
+        model.finish(trial)
     in_all = time.perf_counter() - called
     names = ["validation_accuracy", "test_accuracy"][: 1 + counts]
-    curve = {"seconds": _rounded(seconds, 3)} | {name: _rounded(model.history_[name], _DIGITS) for name in names}
+    curve = {"seconds": _rounded(seconds, 3)} | {
+        name: _rounded(trial.state.history.get(name, []), _DIGITS) for name in names
+    }
     record = {"key": run_key(spec), "status": "done", "spec": spec, **circumstances(device)}
     record |= {"seconds": round(in_all, 3), "epochs": len(seconds), "candidates_sha256": problem.facts["sha256"]}
     record |= {} if start is None else {"start": round(start, 3)}
-    return record | {name: curve[name][-1] for name in names} | {"curve": curve}
+    at_the_end = {name: 0.0 if diverged else curve[name][-1] for name in names}
+    return record | at_the_end | {"curve": curve}
 
 
 def _rounded(values: list[float], digits: int) -> list[float]:
     return [round(float(value), digits) for value in values]
 
 
-def reference(spec: Mapping[str, Any], device: str) -> dict[str, Any]:
-    """Time the conventional way; without a GPU on few rows."""
+def reference(spec: Mapping[str, Any], device: str) -> Iterator[dict[str, Any]]:
+    """Time the conventional way, where it can be; of digits on few rows."""
     from speed_cases import CIFAR, FASHION  # noqa: PLC0415  imports that no training should wait for
     from speed_measure import Shape  # noqa: PLC0415
     from speed_reference import measure_conventional  # noqa: PLC0415
@@ -86,10 +94,11 @@ def reference(spec: Mapping[str, Any], device: str) -> dict[str, Any]:
     small = Shape("digits, LeNet", (8, 8), 10, "lenet", 300, 50, 50)
     shape = {"cifar-10": CIFAR, "fashion-mnist": FASHION}.get(spec["dataset"], small)
     figures = measure_conventional(shape, spec["reference"], device)
-    record = {"key": run_key(spec), "status": "done", "spec": spec, **circumstances(device)}
     if "error" in figures:
-        return record | {"error": figures["error"]}
-    return record | {"seconds_per_epoch": round(figures["seconds"], 3), "transforms": figures["transforms"]}
+        print(f"the conventional way {figures['error']}")
+        return
+    record = {"key": run_key(spec), "status": "done", "spec": spec, **circumstances(device)}
+    yield record | {"seconds_per_epoch": round(figures["seconds"], 3), "transforms": figures["transforms"]}
 
 
 def prepare(task: Mapping[str, Any]) -> None:
@@ -117,7 +126,7 @@ def carry_out(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if i and time.time() - begun > task["budget"]:
             return
         if spec["part"] == "reference":
-            yield reference(spec, task["device"])
+            yield from reference(spec, task["device"])
             continue
         if (place := _place(spec)) not in problems:
             problems[place] = problem_of(spec, task)

@@ -40,8 +40,8 @@ def in_this_process(experiment, monkeypatch):
         budgets.append(budget)
         task = {"specs": specs, "device": device, "budget": float("inf"), "files": {}}
         if specs[0]["part"] == "reference":
-            spec = specs[0]
-            return [{"key": run_key(spec), "status": "done", "spec": spec, "seconds_per_epoch": 2.0, "device": ""}]
+            found = {"status": "done", "seconds_per_epoch": 2.0, "device": ""}
+            return [{"key": run_key(spec), "spec": spec, **found} for spec in specs]
         return json.loads(json.dumps(list(time_to_accuracy_run.carry_out(task))))
 
     monkeypatch.setattr(experiment, "in_a_process", carry_out)
@@ -81,6 +81,15 @@ def test_a_search_sees_no_test_row_and_what_it_chose_is_measured_once(
     given(experiment, monkeypatch, out)
     assert (len(in_this_process), len(out.read_text())) == (done, size)
     del capsys
+
+
+def test_a_training_that_diverges_ends_no_search(experiment, in_this_process, monkeypatch, tmp_path):
+    recipes = [{"lr": 1e30, "epochs": 2}, {"lr": 0.1, "epochs": 2}]
+    monkeypatch.setitem(experiment.SEARCH, ("digits", "cc"), recipes)
+    given(experiment, monkeypatch, tmp_path / "ledger.jsonl", "--search", "--methods", "cc")
+    records = read([tmp_path / "ledger.jsonl"]).records
+    assert [record["validation_accuracy"] > 0.5 for record in records.values()] == [False, True]
+    assert experiment.chosen("digits", "cc", records) == recipes[1]
 
 
 def test_nothing_is_begun_after_the_budget(experiment, in_this_process, monkeypatch, tmp_path, capsys):
