@@ -1,8 +1,8 @@
 """What a package index shows: the README with links that work there, and the links of the project.
 
-A checkout does not know where it is published. A build on a forge does (``GITHUB_REPOSITORY``), and any other is
-told by ``ONEOF_REPOSITORY=https://...``: links of the README then lead to the files of this version. Without it they
-become plain text, since a relative link leads nowhere on an index.
+A checkout does not know where it is published. A build on a forge does (``GITHUB_REPOSITORY``), and any other one
+is told by ``ONEOF_REPOSITORY=https:...``: links of the README then lead to the files of this version. Without it
+they become plain text, since a relative link leads nowhere on an index.
 """
 
 import os

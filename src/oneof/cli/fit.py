@@ -71,6 +71,9 @@ def fit(
     form: Format = None,
     images: Images = None,
     size: Size = None,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write a card beside the model: data, scores, settings, as Markdown.")
+    ] = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
@@ -91,8 +94,9 @@ def fit(
     encoded, y = training_table(
         table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
     )
-    model = make(encoded.rows, y).fit(encoded.rows, y)
-    encoded.joined(model).save(out)
+    chosen, why = make(encoded.rows, y)
+    model = chosen.fit(encoded.rows, y)
+    encoded.joined(model).save(out, card=card and (why or True))
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
 
@@ -108,8 +112,8 @@ def _tell(facts: dict[str, Any]) -> None:
 
 def _maker(
     method: str, estimator: str | None, settings: list[str], seed: int, device: str
-) -> "Callable[[Any, Any], Classifier]":
-    """Check the options of a model; return what makes it, given rows and candidate sets."""
+) -> "Callable[[Any, Any], tuple[Classifier, str]]":
+    """Check the options of a model; return what makes it, given rows and sets, and says why it is this one."""
     from oneof.estimator.fields import check
     from oneof.train.runtime import resolve_device
 
@@ -122,10 +126,12 @@ def _maker(
     cls = method_named(method)
     model = cls(**settings_of([cls], settings), **_options(cls, estimator, seed, device))
     check(model)
-    return lambda rows, sets: model
+    return lambda rows, sets: (model, "")
 
 
-def _recommended(rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str) -> "Classifier":
+def _recommended(
+    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str
+) -> "tuple[Classifier, str]":
     """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
     from oneof.comparison import compare
 
@@ -136,7 +142,7 @@ def _recommended(rows: Any, sets: Any, settings: dict[str, Any], seed: int, devi
     cls = method_named(found.best)
     own = {each.name for each in fields(cls)}
     kept = {name: value for name, value in settings.items() if name in own}
-    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto"))
+    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto")), found.advice
 
 
 def _size_for(settings: list[str], of_images: bool) -> tuple[int, int] | None:

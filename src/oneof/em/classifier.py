@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from oneof.em.estimators import ESTIMATORS, FittedCopies, is_estimator, make_estimator
 from oneof.em.model_file import save_em_model
 from oneof.em.rounds import learn
+from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import Role, check, count, hyperparameters, number, setting
 from oneof.estimator.in_blocks import Top, TopClasses, check_top
 from oneof.estimator.preparation import sample_weights
-from oneof.io.arguments import target_path
 from oneof.labels import (
     Disambiguation,
     check_learnable,
@@ -195,13 +195,23 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities, candidates = self._judged(X, y, separator)
         return decide(posterior(probabilities, candidates), self.classes_)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], card: bool | str = False) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back.
 
         It holds linear models and trees as arrays, LightGBM and XGBoost in their own text; others are refused.
+        With ``card=True`` its `card` is written beside it: ``model.md`` for ``model.safetensors``; words in its
+        place say how the model was chosen.
         """
         check_is_fitted(self)
-        save_em_model(self, target_path(path))
+        save_with_card(self, save_em_model, path, card)
+
+    def card(self, chosen: str | None = None) -> str:
+        """Return what the model was learned from, how, and how good it is, as Markdown.
+
+        ``chosen`` are words on how it was chosen among others.
+        """
+        check_is_fitted(self)
+        return card_of(self, chosen=chosen)
 
     def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the probabilities of rows, and their candidate sets over the classes of the model."""
