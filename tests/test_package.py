@@ -108,7 +108,7 @@ def test_the_readme_of_a_package_has_no_link_that_leads_nowhere(home, monkeypatc
 def test_nothing_needs_what_windows_lacks():
     """Every module is imported as there: without fcntl, resource and the like, and with msvcrt."""
     program = """
-import re, sys, types, torch, sklearn.ensemble, scipy.sparse, pandas, rich.live, typer  # they know where they are
+import re, sys, types, torch, sklearn.ensemble, scipy.sparse, pandas, rich.live, typer, uvicorn  # as they are here
 from pathlib import Path
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty"):
     sys.modules[name] = None
