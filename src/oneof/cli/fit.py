@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from oneof.methods import Classifier
 
 
+Card = Annotated[
+    bool, typer.Option("--card", help="Write a card beside the model: data, scores and settings as Markdown.")
+]
+
+
 @app.command()
 def fit(
     table: TablePath,
@@ -71,9 +76,7 @@ def fit(
     form: Format = None,
     images: Images = None,
     size: Size = None,
-    card: Annotated[
-        bool, typer.Option("--card", help="Write a card beside the model: data, scores, settings, as Markdown.")
-    ] = False,
+    card: Card = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
