@@ -37,6 +37,7 @@ from oneof.cli.votes import (
     VotesFile,
     label_options,
 )
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier
@@ -123,7 +124,7 @@ def _maker(
     resolve_device(device)
     if method.lower() == "auto":
         if estimator is not None:
-            raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
+            raise InputError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
         given = shared_settings(settings)
         return lambda rows, sets: _recommended(rows, sets, given, seed, device)
     cls = method_named(method)
@@ -161,18 +162,18 @@ def _check_model_target(out: Path, table: Path) -> None:
 
     tables.check_target(out, [table], table=False)
     if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+        raise InputError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
 def _options(cls: "type[Classifier]", estimator: str | None, seed: int, device: str) -> dict[str, Any]:
     """Return the settings that have options of their own, as far as the method has them."""
     names = {each.name for each in fields(cls)}
     if "estimator" not in names and estimator is not None:
-        raise ValueError(
+        raise InputError(
             f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
         )
     if "device" not in names and device not in ("auto", "cpu"):
-        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
+        raise InputError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
     given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": int(not wanted.quiet)}
     return {name: value for name, value in given.items() if name in names and value is not None}
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneof.data.corrupt import true_labels
+from oneof.errors import InputError
 from oneof.labels import Votes, encode
 from oneof.pages.frame import one_line
 
@@ -124,7 +125,7 @@ def inspect(candidates: Any, classes: Any = None, y: ArrayLike | None = None) ->
     if y is not None:
         truth = true_labels(y, len(names))
         if len(truth) != len(sets):
-            raise ValueError(f"y has {len(truth)} labels, but must have one for each of the {len(sets)} sets")
+            raise InputError(f"y has {len(truth)} labels, but must have one for each of the {len(sets)} sets")
         counts = np.stack([sets[truth == j].sum(0) for j in range(len(names))])
         by_truth = _companions(np.bincount(truth, minlength=len(names)), counts)
         missed = np.flatnonzero(~sets[np.arange(len(sets)), truth])

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from oneof.em.estimators import ESTIMATORS, FittedCopies, is_estimator, make_estimator
 from oneof.em.model_file import save_em_model
 from oneof.em.rounds import learn
+from oneof.errors import InputError
 from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
@@ -124,7 +125,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check(self)
         x = check_rows(self, X, fitting=True)
         if x.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"X has shape {np.shape(X)}, but {type(self).__name__} learns from tables; pass "
                 "X.reshape(len(X), -1), or use a method with a network for images, such as IDGP"
             )
@@ -135,7 +136,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_absent(candidates, self.classes_)
         weight = sample_weights(sample_weight, x, torch.float64)
         if not weight.sum() > 0:
-            raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
+            raise InputError("the weights of the training rows sum to 0; give some row a positive sample_weight")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         estimator = make_estimator(self.estimator, self.parameters, seed)
         learned = learn(estimator, x, candidates, weight, self.rounds, self.folds, self.tol, seed)
@@ -191,7 +192,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For rows given to `fit`, ``label_distributions_`` has the answer of fits that have not seen them.
         """
         if y is None:
-            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
+            raise InputError("y is None, but there is nothing to choose from without candidates; use predict")
         probabilities, candidates = self._judged(X, y, separator)
         return decide(posterior(probabilities, candidates), self.classes_)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.fields import Role, names_with
 from oneof.io.arguments import target_path
 from oneof.io.files import replacing
@@ -28,7 +29,7 @@ _CHOSEN = {  # settings that may be left open, and what a fit then took
 def card_of(model: Any, steps: Sequence[Any] = (), chosen: str | None = None) -> str:
     """Return the card of a fitted model behind ``steps``; ``chosen`` says how it was chosen among others."""
     if not isinstance(chosen, str | None):
-        raise TypeError(f"chosen is {shown(chosen)}, but must be words on how the model was chosen, or None")
+        raise KindError(f"chosen is {shown(chosen)}, but must be words on how the model was chosen, or None")
     parts = [
         "---\nlibrary_name: oneof\ntags: [partial-label-learning, candidate-labels]\n---",
         f"# {type(model).__name__}, {len(model.classes_)} classes",
@@ -51,13 +52,13 @@ def save_with_card(
     """Save a model and, if asked for, its card beside it, under the same name with the ending .md."""
     target = target_path(path)
     if not isinstance(card, bool | str):
-        raise TypeError(f"card is {shown(card)}, but must be True, False, or words on how the model was chosen")
+        raise KindError(f"card is {shown(card)}, but must be True, False, or words on how the model was chosen")
     if card is False:
         save(model, target)
         return
     beside = target_path(target.with_suffix(".md"))
     if beside == target:
-        raise ValueError(
+        raise InputError(
             f"{shown(target)} is the name of the card; name the model otherwise, such as 'model.safetensors'"
         )
     text = model.card(card if isinstance(card, str) else None)

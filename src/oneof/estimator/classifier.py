@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from oneof.errors import InputError
 from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
@@ -177,7 +178,7 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         The separator splits strings, as for `fit`. `oneof.Pipeline` has this method, too.
         """
         if y is None:
-            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
+            raise InputError("y is None, but there is nothing to choose from without candidates; use predict")
         x = self._fitted_rows(X)
         sets = candidate_sets(self, y, len(x), separator)
         choices = Choices(self.classes_)

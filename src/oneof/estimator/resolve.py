@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.utils import _safe_indexing
 
+from oneof.errors import KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.held_out import fitted_on_others, folds_of, weighted_if_needed
 from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
@@ -53,7 +54,7 @@ def resolve(
         Labels, probabilities and margins to the second.
     """
     if not isinstance(model, PartialLabelClassifier):
-        raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
+        raise KindError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     sets, names = encode_sets(y, separator=separator)
     X = rows_to_split(X, sets, folds, random_state)
     if isinstance(sets, SparseSets) and model.outside == 0:

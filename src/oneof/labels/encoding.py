@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import listed, shown
 from oneof.labels.names import class_names, number_labels
 from oneof.labels.reading import flatten, to_python, unwrap
@@ -62,7 +63,7 @@ def encode(
     [[True, True], [False, True]]
     """
     if not isinstance(sparse_output, bool):
-        raise TypeError(f"sparse_output is {shown(sparse_output)}, but must be True or False")
+        raise KindError(f"sparse_output is {shown(sparse_output)}, but must be True or False")
     candidates, names = check_encoded(*_read(y, classes, separator), _EMPTY)
     if not sparse_output:
         return dense_form(candidates), names
@@ -97,7 +98,7 @@ def encode_sets_for_model(y: Any, classes: NDArray[Any], separator: str | None =
         return encode_sets(y, classes, separator)[0]
     except ForeignLabelsError as error:
         text = str(error) if error.also_for_model else f"{error.found}. {_agreement(y, classes)}"
-        raise ValueError(text) from None
+        raise InputError(text) from None
 
 
 def _agreement(y: Any, classes: NDArray[Any]) -> str:
@@ -167,16 +168,16 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
     It is sparse where that takes less memory and it is not given as an array.
     """
     if not isinstance(separator, str | None):
-        raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
+        raise KindError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
-        raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
+        raise InputError("separator is '', but must have a character: pass one such as '|', or None")
     own = y.classes.tolist() if isinstance(y, WeightedSets) else None
     y = unwrap(y if own is None else y.candidates, "y")
     if own is None and isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
         y = column_or_1d(np.asarray(y), warn=True).tolist()
     if not isinstance(y, list):
         if separator is not None:
-            raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
+            raise KindError("separator is given, but y is a matrix: pass strings, or leave separator out")
         return _read_matrix(y), _column_names(y, classes, own)
     if separator is None and classes is None:
         warn_of_joined(y)
@@ -201,7 +202,7 @@ def _read_matrix(y: Any) -> AnySets:
     rows, columns = ((values != 0) != ones).nonzero()
     if len(rows):
         value = given[rows[0], columns[0]]
-        raise ValueError(
+        raise InputError(
             f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from oneof.acceleration import faster
+from oneof.errors import Paused
 from oneof.io.memory import check_room
 from oneof.labels import SparseSets
 from oneof.train.batch import Batch, Epoch, make_batch
@@ -18,7 +19,7 @@ from oneof.train.divergence import finite_losses, weights_finite
 from oneof.train.evaluation import class_probabilities, probability_blocks
 from oneof.train.runtime import seed_for
 from oneof.train.sgd import SGD
-from oneof.train.trial import Paused, Trial
+from oneof.train.trial import Trial
 
 # What becomes of the learning rate when a share t of the epochs is done.
 SCHEDULES: dict[str, Callable[[float], float]] = {
