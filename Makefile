@@ -65,6 +65,7 @@ wheel: .venv-wheel/ready  ## build wheel and sdist into dist/, and try the wheel
 	@touch .venv-wheel/ready
 
 docs: $(READY) .venv-docs/ready  ## build the site, run the code on its pages, look at it in a browser; build/site (5 minutes)
+	PYTHONPATH=src .venv-docs/$(PROGRAMS)/python docs/tools/docstring_check.py
 	PYTHONPATH=$(CURDIR)/src NO_MKDOCS_2_WARNING=1 .venv-docs/$(PROGRAMS)/python -m mkdocs build --strict
 	PYTHONPATH=src .venv-docs/$(PROGRAMS)/python docs/tools/check.py build/site
 

@@ -50,6 +50,7 @@ def embed(
     Returns
     -------
     array of shape (n, d)
+        A row of features for each item.
     """
     _check(items, model, text, batch_size)
     place = resolve_device(device)

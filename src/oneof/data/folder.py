@@ -60,8 +60,8 @@ def load_images(
         The columns of the candidate sets, such as ``cat|dog``, and of the file names.
     separator : str or None, default="|"
         Between the labels of a set; None takes each cell for a single label.
-    size, cache, workers, progress
-        As for `decode_images`.
+    size, cache, workers, progress : as for `decode_images`
+        Height and width, where decoded images are kept, how many threads decode, and whether progress is shown.
 
     Returns
     -------

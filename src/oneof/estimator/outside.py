@@ -55,12 +55,19 @@ def outside_rate(
     ----------
     model : PartialLabelClassifier
         A method with its settings.
-    X, y, separator
-        As for `fit`.
+    X, y : as for `fit`
+        Rows and their candidate sets.
     folds : int, default=3
         Into how many parts the rows are split.
     random_state : int or None, default=0
         Of the split.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``.
+
+    Returns
+    -------
+    float
+        The rate, from 0 to 1.
 
     Examples
     --------

@@ -41,17 +41,29 @@ def resolve(
     ----------
     model : PartialLabelClassifier
         A method with its settings; copies of it are fitted.
-    X, y, separator
-        As for `fit`. Votes (:func:`oneof.from_votes`) gain most.
+    X, y : as for `fit`
+        Rows and their candidate sets. Votes (:func:`oneof.from_votes`) gain most.
     folds : int, default=5
         Into how many parts the rows are split.
     random_state : int or None, default=0
         Of the split.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``.
 
     Returns
     -------
     Disambiguation
         Labels, probabilities and margins to the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oneof import CC
+    >>> X = np.repeat(np.eye(2), 20, 0)
+    >>> sets = [["a"]] * 15 + [["a", "b"]] * 10 + [["b"]] * 15
+    >>> found = resolve(CC(epochs=20, device="cpu", random_state=0), X, sets)
+    >>> found.label[15:25].tolist()
+    ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'b', 'b', 'b']
     """
     if not isinstance(model, PartialLabelClassifier):
         raise KindError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")

@@ -35,6 +35,15 @@ def fit_together(
     ------
     oneof.train.TrainingDiverged
         When trainings diverged; it names these models, and all others are fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oneof import CC
+    >>> models = [CC(lr=lr, epochs=5, device="cpu", random_state=0) for lr in (0.01, 0.1)]
+    >>> first, second = fit_together(models, [{"X": np.eye(3), "y": [["a"], ["b"], ["a", "c"]]}] * 2)
+    >>> second.predict(np.eye(3)).tolist()
+    ['a', 'b', 'a']
     """
     _check_models(models, arguments)
     trials = [model.prepare(**given) for model, given in zip(models, arguments, strict=True)]

@@ -135,8 +135,10 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
 
     Returns
     -------
-    candidates, classes : ndarray of bool, shape (n, K), and ndarray, shape (K,)
+    candidates : ndarray of bool, shape (n, K)
         As `encode` returns them; ``candidates[i, k]`` is False where class k is wrong for row i.
+    classes : ndarray, shape (K,)
+        The name of each column.
 
     Examples
     --------

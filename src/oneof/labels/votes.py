@@ -147,6 +147,7 @@ def vote_counts(counts: Any, classes: Any = None, min_votes: int = 1) -> Votes:
     Returns
     -------
     Votes
+        The candidates and their weights, which `fit` takes as y.
 
     Examples
     --------

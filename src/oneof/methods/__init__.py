@@ -110,6 +110,20 @@ def load_model(
     methods : dict, optional
         Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``. Those of
         installed packages, by entry points of the group ``oneof.methods``, are known without.
+
+    Returns
+    -------
+    fitted model
+        Of the class that was saved: a method, an `EMClassifier` or a `Pipeline`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = CC(epochs=5, device="cpu", random_state=0).fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["b"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.safetensors", card=True)
+    ...     load_model(f"{folder}/model.safetensors").predict([[0.0]]).tolist() == model.predict([[0.0]]).tolist()
+    True
     """
     if not isinstance(methods, Mapping | None):
         raise KindError(f"methods is {shown(methods)}, but must be a dict of classes; pass {{'mine': Mine}}")

@@ -252,7 +252,7 @@ class IDGP(PartialLabelClassifier):
         return _stacked(u), _stacked(v)
 
     def distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Logits s of z from g's outputs; constant when the generation is uniform."""
+        """Return the logits s of z from the outputs of g; constant when the generation is uniform."""
         v_alpha, v_beta = v.chunk(2, -1)
         if self.objective == "uniform":
             return self._constant(v_alpha)

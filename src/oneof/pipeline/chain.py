@@ -112,5 +112,16 @@ def make_pipeline(*steps: Any) -> Pipeline:
     ----------
     *steps : transformers, and a classifier of oneof
         Such as ``TableEncoder(), IDGP()``.
+
+    Returns
+    -------
+    Pipeline
+        The steps, none of them fitted yet.
+
+    Examples
+    --------
+    >>> from oneof import CC, TableEncoder
+    >>> [name for name, _ in make_pipeline(TableEncoder(), CC()).steps]
+    ['tableencoder', 'cc']
     """
     return Pipeline(sklearn.pipeline.make_pipeline(*steps).steps)

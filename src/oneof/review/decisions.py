@@ -50,8 +50,8 @@ def apply_decisions(
         A journal of ``oneof review`` (.jsonl), or a table with the columns ``row`` (from 0) and ``decision``: a
         class, ``none of these``, or nothing. A dict has classes by row, None for none of these. Of several files,
         none may contradict another.
-    classes, separator
-        As for :func:`oneof.encode`.
+    classes, separator : as for :func:`oneof.encode`
+        The names of the classes, and what splits strings.
     none : {"others", "drop"}, default="others"
         What "none of these" means for a fit.
     ids : DataFrame, optional

@@ -122,6 +122,7 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
     Returns
     -------
     Annotations
+        Tasks and the labels that they were given.
     """
     path = as_path(path, "path")
     name = _known(format, "format") if format is not None else _source_format(path)
@@ -141,7 +142,17 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
 
 
 def write_annotations(annotations: Annotations, path: Any, format: str | None = None) -> None:
-    """Write labels in the format of a tool; by default the one that alone has the extension."""
+    """Write labels in the format of a tool.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        What `read_annotations` returns.
+    path : path
+        The file or folder to write.
+    format : str, optional
+        The format; by default the one that alone has the extension.
+    """
     path = as_path(path, "path")
     if not isinstance(annotations, Annotations):
         raise KindError(f"annotations is {shown(annotations, 60)}, but must be what read_annotations returns")
