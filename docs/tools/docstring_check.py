@@ -1,8 +1,8 @@
 """numpydoc's validation of every public name: ``python docs/tools/docstring_check.py`` prints what is wrong.
 
 What it would have besides is left out on purpose: a "See Also" everywhere, a longer summary where one line says it
-all, and tables of parameters of methods whose one sentence names them. Examples are asked of functions that need no
-file.
+all, and tables of parameters of methods whose one sentence names them. Examples are asked of functions that need
+no file.
 """
 
 import sys
