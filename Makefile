@@ -1,10 +1,12 @@
 # Needs git, make and Python >= 3.11. Everything else is installed into .venv, once.
 PYTHON ?= python3
-BIN := .venv/bin
+CONSTRAINTS ?= constraints.txt
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(PROGRAMS)
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage faults fuzz interop wheel docs lint format clean
+.PHONY: help setup demo test coverage faults fuzz interop lowest wheel docs lint format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -15,8 +17,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "oneof needs Python >= 3.11; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) torch
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev]'
 	@touch $(READY)
 
 demo: $(READY)  ## watch IDGP learn real images from ambiguous labels; writes demo.html
@@ -35,31 +37,44 @@ fuzz: $(READY)  ## give every reader 10,000 damaged inputs; prints what became o
 	PYTHONPATH=tests:benchmarks $(BIN)/python -m fuzz --keep --out benchmarks/results/reliability.json
 
 interop: $(READY) .venv-interop/ready  ## send labels through crowd-kit, cleanlab, Label Studio, Argilla and datasets
-	PYTHONPATH=src $(BIN)/python tests/interop --python .venv-interop/bin/python $(KEEP)
+	PYTHONPATH=src $(BIN)/python tests/interop --python .venv-interop/$(PROGRAMS)/python $(KEEP)
 
 .venv-interop/ready: tests/interop/requirements.txt
 	$(PYTHON) -m venv .venv-interop
-	.venv-interop/bin/python -m pip install --quiet --requirement tests/interop/requirements.txt
+	.venv-interop/$(PROGRAMS)/python -m pip install --quiet --requirement tests/interop/requirements.txt
 	@touch .venv-interop/ready
 
+lowest: .venv-lowest/ready  ## run tests with the lowest versions that pyproject.toml allows (3 minutes)
+	PYTHONPATH=src .venv-lowest/$(PROGRAMS)/python -m pytest $(LOWEST)
+
+LOWEST := $(addprefix tests/test_,package.py sklearn.py labels.py em.py tables.py table_encoder.py cli.py onnx.py pipeline.py \
+  exchange.py models.py)
+
+.venv-lowest/ready: tests/lowest.py pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tests/lowest.py > .venv-lowest/requirements.txt
+	.venv-lowest/$(PROGRAMS)/python -m pip install --quiet --requirement .venv-lowest/requirements.txt
+	@touch .venv-lowest/ready
+
 wheel: .venv-wheel/ready  ## build wheel and sdist into dist/, and try the wheel in a clean environment (3 minutes)
-	.venv-wheel/bin/python tests/wheel
+	.venv-wheel/$(PROGRAMS)/python tests/wheel
 
 .venv-wheel/ready: tests/wheel/requirements.txt constraints.txt
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --constraint constraints.txt --requirement tests/wheel/requirements.txt
+	.venv-wheel/$(PROGRAMS)/python -m pip install --quiet --constraint $(CONSTRAINTS) --requirement tests/wheel/requirements.txt
 	@touch .venv-wheel/ready
 
 docs: $(READY) .venv-docs/ready  ## build the site, run the code on its pages, look at it in a browser; build/site (5 minutes)
-	PYTHONPATH=$(CURDIR)/src NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
-	PYTHONPATH=src .venv-docs/bin/python docs/tools/check.py build/site
+	PYTHONPATH=src .venv-docs/$(PROGRAMS)/python docs/tools/docstring_check.py
+	PYTHONPATH=$(CURDIR)/src NO_MKDOCS_2_WARNING=1 .venv-docs/$(PROGRAMS)/python -m mkdocs build --strict
+	PYTHONPATH=src .venv-docs/$(PROGRAMS)/python docs/tools/check.py build/site
 
 # The site's tools beside those of .venv, which run the code on its pages.
 .venv-docs/ready: docs/tools/requirements.txt
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --requirement docs/tools/requirements.txt
+	.venv-docs/$(PROGRAMS)/python -m pip install --quiet --requirement docs/tools/requirements.txt
 	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-	  > $$(.venv-docs/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/oneof-environment.pth
+	  > $$(.venv-docs/$(PROGRAMS)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/oneof-environment.pth
 	@touch .venv-docs/ready
 
 lint: $(READY)  ## check format, style, types and which room imports which
@@ -73,4 +88,4 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the commands above made
-	rm -rf .venv .venv-interop .venv-wheel .venv-docs .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache build dist demo.html
+	rm -rf .venv .venv-interop .venv-lowest .venv-wheel .venv-docs .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache build dist demo.html

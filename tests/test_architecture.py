@@ -48,7 +48,7 @@ def test_no_class_name_is_taken_twice():
 
 
 def test_few_modules_lie_flat():
-    assert len(list(PACKAGE.glob("*.py"))) < 12
+    assert len(list(PACKAGE.glob("*.py"))) < 13
 
 
 def test_the_design_of_record_lists_every_room_and_module():

@@ -423,7 +423,7 @@ WRONG = {
     "wrong order": ([*DISAMBIGUATE, "--sort", "size"], "'size' is not one of 'margin'"),
     "no target": (FIT[:-2], "Missing option '--out'. (see root fit --help)"),
     "no command": (["fot"], "No such command 'fot'"),
-    "no such option": (["--colour"], "No such option: --colour"),
+    "no such option": (["--colour"], "No such option"),
 }
 
 

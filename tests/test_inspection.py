@@ -269,7 +269,26 @@ def test_page_shows_the_findings_and_numbers():
     numbers = {div.children[0].text: div.children[1].text for dl in page.all("dl") for div in dl.all("div")}
     assert numbers == head_numbers(found)
     shares = [[cell.text for cell in row.children if cell.text] for row in page.all("tr")]
-    assert shares == [["1", "20.0%"], ["2", "80.0%"], ["dog", "100.0%"], ["cat", "80.0%"]]
+    assert shares[:4] == [["1", "20.0%"], ["2", "80.0%"], ["dog", "100.0%"], ["cat", "80.0%"]]
+
+
+def test_page_lists_rows_without_their_truth_and_those_with_the_most_candidates():
+    sets = [["cow"], ["cat", "dog"], ["cat"], ["cat", "cow", "dog"], ["dog"]]
+    page = parse(render_page(inspect(sets, y=[0, 0, 0, 1, 2]), "sets"))
+    (table,) = (each for each in page.all("table") if each.attributes.get("class") == "rows")
+    listed = [[re.sub(r"\s+", " ", cell.text) for cell in row.children if cell.text] for row in table.all("tr")]
+    assert [row[:2] for row in listed[1:]] == [
+        ["0", "its truth is no candidate"],
+        ["3", "3 candidates"],
+        ["1", "2 candidates"],
+    ]
+    assert re.sub(r"[\u2068\u2069]", "", listed[2][2]).replace(" ", "") == "cat,cow,dog"
+
+
+def test_heat_maps_of_few_labels_are_large_enough_to_read():
+    for classes, least in ((2, 160), (3, 240), (10, 400)):
+        side = min(int(m.attributes["width"]) for m in maps(render_page(grouped(classes), "x")))
+        assert least <= side <= 620
 
 
 @pytest.mark.parametrize("classes", [2, 20, 50])

@@ -2,15 +2,19 @@
 
 import ast
 import importlib
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import oneof
 from oneof import estimator, train
 
+ROOT = Path(__file__).parent.parent
 MOVED = {
     "oneof.base": (estimator, ["PartialLabelClassifier"]),
     "oneof.batch": (train, ["Batch", "Data"]),
@@ -78,3 +82,44 @@ def test_nothing_of_the_library_uses_the_earlier_paths():
     loaded = fresh("import sys, oneof.bench.plan, oneof.cli.demo; from oneof import *; print(*sys.modules)")
     assert "oneof.methods.idgp" in loaded
     assert not MOVED.keys() & set(loaded)
+
+
+def test_every_place_names_the_same_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {oneof.__version__}\n" in text
+    (date,) = re.findall(r"date-released: (\S+)", text)
+    assert f"\n## [{oneof.__version__}] - {date}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("home", ["", "https://git.example/us/oneof"])
+def test_the_readme_of_a_package_has_no_link_that_leads_nowhere(home, monkeypatch):
+    interface = SimpleNamespace(MetadataHookInterface=object)  # of hatchling, which builds alone have
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    text = build.readme((ROOT / "README.md").read_text(), home, "1.2.3")
+    targets = re.findall(r"\]\(([^)]*)\)", text)
+    assert all(re.match("https?://", target) for target in targets)
+    assert ("https://git.example/us/oneof/blob/v1.2.3/docs/votes.md" in targets) == bool(home)
+    assert ("https://git.example/us/oneof/raw/v1.2.3/docs/images/demo.png" in targets) == bool(home)
+
+
+def test_nothing_needs_what_windows_lacks():
+    """Every module is imported as there: without fcntl, resource and the like, and with msvcrt."""
+    program = """
+import re, sys, types, torch, sklearn.ensemble, scipy.sparse, pandas, rich.live, typer, uvicorn  # as they are here
+from pathlib import Path
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty"):
+    sys.modules[name] = None
+sys.modules["msvcrt"] = types.ModuleType("msvcrt")
+sys.platform = "win32"
+import oneof
+root = Path(oneof.__file__).parent
+names = [".".join(("oneof", *path.relative_to(root).with_suffix("").parts)) for path in root.rglob("*.py")]
+for name in sorted(names):
+    if not name.endswith("__main__") and not re.search("kernels|running.cluster", name):
+        __import__(name.removesuffix(".__init__"))
+print(len(names))
+"""
+    assert int(fresh(program)[0]) > 200

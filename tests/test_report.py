@@ -398,9 +398,10 @@ def test_curves_are_averaged_up_to_the_shortest_trial(plan):
 def test_figures_are_files_that_the_markdown_shows(plan, tmp_path):
     ledger = write_ledger(tmp_path / "made.jsonl", records_of(plan).values())
     files = write_report(plan, [ledger], tmp_path / "out")
-    assert [file.name for file in files] == ["report.html", "report.md", "report.tex", "curves-lost.svg"]
-    assert "](curves-lost.svg)" in files[1].read_text()
-    picture = ElementTree.fromstring(files[3].read_text())
+    names = ["report.html", "report.md", "report.tex", "differences.svg", "curves-lost.svg"]
+    assert [file.name for file in files] == names
+    assert re.findall(r"\]\((.*?\.svg)\)", files[1].read_text()) == names[3:]
+    picture = ElementTree.fromstring(files[4].read_text())
     lines = [path.get("d") for path in picture.iter("{http://www.w3.org/2000/svg}path")]
     assert len(lines) == 2 * 3
     assert all(line.count(",") == 3 for line in lines)
@@ -409,8 +410,34 @@ def test_figures_are_files_that_the_markdown_shows(plan, tmp_path):
 def test_one_epoch_is_drawn(plan, tmp_path):
     found = records_of(plan, make=lambda *scores: record(*scores, curves=curves([0], [0.5], [0.5])))
     ledger = write_ledger(tmp_path / "made.jsonl", found.values())
-    picture = ElementTree.fromstring(write_report(plan, [ledger], tmp_path / "out")[3].read_text())
+    picture = ElementTree.fromstring(write_report(plan, [ledger], tmp_path / "out")[4].read_text())
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}circle"))) == 2 * 3
+
+
+def test_a_report_opens_with_the_intervals_that_its_table_has(plan, tmp_path):
+    """Each line ends where the table says; its colour says on which side of zero it lies."""
+    ledger = write_ledger(tmp_path / "made.jsonl", records_of(plan).values())
+    page, _, _, picture, _ = write_report(plan, [ledger], tmp_path / "out")
+    first = page.read_text().index("<svg")
+    assert first < page.read_text().index("<table")
+    report = collect(plan, read([ledger]))
+    known = {m: r.comparison for m in report.results.rivals if (r := report.results.rows[m]["lost"]).comparison}
+    assert known
+    drawn = ElementTree.fromstring(picture.read_text())
+    (panel,) = (each for each in drawn if each.tag.endswith("svg"))
+    for method, found in known.items():
+        numbers = (f"{value:+.2f}".replace("-", "−") for value in (found.difference, found.low, found.high))
+        assert "{} {} [{}, {}]".format(method, *numbers) in panel.get("aria-label")
+    marks = [group for group in panel if group.tag.endswith("}g")]
+    ticks = {float(t.text): float(t.get("x")) for t in panel if t.get("text-anchor") == "middle"}
+    left, right = min(ticks), max(ticks)
+    scale = (ticks[right] - ticks[left]) / (right - left)
+    for group, found in zip(marks, known.values(), strict=True):
+        ends = [float(group[0].get(name)) for name in ("x1", "x2")]
+        places = [ticks[left] + scale * (value - left) for value in (found.low, found.high)]
+        assert ends == pytest.approx(places, abs=0.3)
+        side = "above" if found.low > 0 else "below" if found.high < 0 else "open"
+        assert group.get("class") == side
 
 
 HEATMAP = """
@@ -514,14 +541,15 @@ def hostile_report(folder):
 
 
 def test_hostile_names_are_escaped(tmp_path):
-    page, text, tex, picture = hostile_report(tmp_path)
+    page, text, tex, *pictures = hostile_report(tmp_path)
     assert page.read_text().count("<script") == 1  # our own
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page.read_text()
     assert not re.search(r"(?<!\\)<", text.read_text())
     assert "# \\<script\\>alert(1)\\</script\\> \\& more\n" in text.read_text()
-    assert "<script" not in picture.read_text()
-    assert not any("\u202e" in file.read_text() for file in (page, text, tex, picture))
-    ElementTree.fromstring(picture.read_text())
+    assert not any("\u202e" in file.read_text() for file in (page, text, tex, *pictures))
+    for picture in pictures:
+        assert "<script" not in picture.read_text()
+        ElementTree.fromstring(picture.read_text())
     assert "$\\%\\&\\_\\{\\}\\textbackslash{}" in tex.read_text()
 
 

@@ -421,9 +421,8 @@ def test_parquet_with_text_that_is_no_utf8(tmp_path, columns):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": [1.0, 2.0], "s": ["first", "second"]}).to_parquet(path, compression=None)
     path.write_bytes(path.read_bytes().replace(b"first", b"\xff\xferst"))
-    with pytest.raises(
-        ValueError, match=r"t.parquet' cannot be read \(the column 's' holds text that is no UTF-8\)"
-    ):
+    words = r"the column 's' holds text that is no UTF-8|Unknown error: Wrapping"  # the latter of pandas 2
+    with pytest.raises(ValueError, match=rf"t.parquet' cannot be read \(({words})"):
         read_table(path, columns)
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import oneof
@@ -74,7 +75,7 @@ def _missing(dataset: str) -> bool:
 
 def run(text: str) -> list[str | None]:
     """Return what each block of a page said, in its folder; None for those that were not run."""
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names = vars(sys.modules["__main__"])
     said: list[str | None] = []
     lacking = False
     for number, block in enumerate(blocks_of(text), 1):
@@ -95,6 +96,7 @@ def main(page: Path) -> None:
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         sys.path.insert(0, folder)  # as for a script of the reader's in that folder
+        sys.modules["__main__"] = ModuleType("__main__")  # where pickle looks for a class of the page
         said = run(text)
         pictures = {path.name: path.read_bytes().hex() for path in Path().glob("*.png")}
     print(json.dumps({"said": said, "pictures": pictures}))

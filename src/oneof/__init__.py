@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from oneof.review import apply_decisions
     from oneof.scoring import SCORERS
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CAVL",
     "CC",

@@ -7,6 +7,7 @@ have opened yourself, so that none of these tools is needed to import this modul
 
 from typing import Any
 
+from oneof.errors import InputError
 from oneof.train.trial import EpochReport
 
 __all__ = ["EpochReport", "MLflow", "OptunaPruning", "TensorBoard", "WandB"]
@@ -58,7 +59,7 @@ class OptunaPruning:
 
         numbers = report.numbers()
         if self.score not in numbers:
-            raise ValueError(
+            raise InputError(
                 f"score is {self.score!r}, but an epoch has {sorted(numbers)}; pass X_val and y_val to fit, or "
                 "set validation_fraction"
             )

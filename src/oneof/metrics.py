@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.errors import InputError
 from oneof.io.arguments import as_array
 
 Floats = NDArray[np.floating[Any]]
@@ -63,13 +64,13 @@ def _check_arrays(probabilities: ArrayLike, candidates: ArrayLike) -> tuple[Floa
     p, inside = as_array(probabilities, "probabilities"), as_array(candidates, "candidates")
     numeric = {p.dtype.kind, inside.dtype.kind} <= set("buif")
     if p.ndim < 2 or not p.size or inside.shape[-2:] != p.shape[-2:] or not numeric:
-        raise ValueError(
+        raise InputError(
             f"probabilities has shape {p.shape} and candidates {inside.shape}, but both must be numbers (n, K), "
             "one row for each example and one column for each class: pass oneof.encode(y, model.classes_)[0] as "
             "candidates"
         )
     if inside.dtype.kind == "f" and not (inside >= 0).all():
-        raise ValueError("candidates holds NaN or negative weights, but weights are at least 0: mend the rows")
+        raise InputError("candidates holds NaN or negative weights, but weights are at least 0: mend the rows")
     return p, inside if inside.dtype.kind == "f" else inside.astype(bool, copy=False)
 
 

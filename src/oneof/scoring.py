@@ -9,6 +9,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from oneof.errors import InputError
 from oneof.labels import SparseSets, check_same_rows, dense_form, encode_sets, encode_sets_for_model, rows_text
 from oneof.labels.sparse_sets import row_blocks, set_sizes
 from oneof.metrics import approximated_accuracy, covering_rate, set_log_likelihood
@@ -60,7 +61,7 @@ def accuracy(y: Any, predicted: Any, truth: Any = None) -> float:
     sets, names = encode_sets(given)
     several = np.flatnonzero(set_sizes(sets) > 1)
     if several.size:
-        raise ValueError(
+        raise InputError(
             f"{named} has several labels in {rows_text(several)}, but accuracy needs the true label of every row: "
             'pass true labels, or use oneof.SCORERS["approximated_accuracy"]'
         )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from oneof import functional as F
+from oneof.errors import InputError
 from oneof.io.arguments import as_floats
 from oneof.io.words import shown
 
@@ -217,12 +218,12 @@ def _rows(X: ArrayLike) -> NDArray[np.float64]:
     """X as a matrix of finite numbers with at least one row."""
     rows = as_floats(X, "X")
     if rows.ndim != 2 or not rows.size:
-        raise ValueError(f"X has shape {rows.shape}, but must have rows and columns")
+        raise InputError(f"X has shape {rows.shape}, but must have rows and columns")
     if not np.isfinite(rows).all():
-        raise ValueError("X holds numbers that are not finite, but must not: fill or drop them first")
+        raise InputError("X holds numbers that are not finite, but must not: fill or drop them first")
     return rows
 
 
 def _require(holds: Callable[[Any], bool], name: str, value: Any, expectation: str, kind: type = Real) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise ValueError(f"{name} is {shown(value)}, but must be {expectation}")
+        raise InputError(f"{name} is {shown(value)}, but must be {expectation}")

@@ -142,7 +142,8 @@ CALLS = {
     "disambiguate": (FITTED.disambiguate, GIVEN),
     "distractor_proba": (IDGP.distractor_proba, {"X": X}),
     "membership_proba": (MEMBERSHIP.membership_proba, {"X": X}),
-    "save": (FITTED.save, {"path": "model"}),
+    "save": (FITTED.save, {"path": "model", "card": True}),
+    "card": (FITTED.card, {"chosen": "By hand."}),
     "to_onnx": (FITTED.to_onnx, {"path": "model.onnx"}),
     "EMClassifier.fit": (
         lambda **given: em().fit(**given),
@@ -156,7 +157,7 @@ CALLS = {
     "TableEncoder.transform": (oneof.TableEncoder().fit(MIXED).transform, {"X": MIXED}),
     "make_pipeline": (lambda **given: oneof.make_pipeline(oneof.TableEncoder(), model()).fit(**given), GIVEN),
     "Pipeline.disambiguate": (PIPE.disambiguate, {"X": MIXED, "y": S}),
-    "Pipeline.save": (PIPE.save, {"path": "model"}),
+    "Pipeline.save": (PIPE.save, {"path": "model", "card": "By hand."}),
     "CandidateKFold": (oneof.CandidateKFold, {"n_splits": 3, "shuffle": True, "random_state": 0}),
     "CandidateKFold.split": (lambda **given: list(oneof.CandidateKFold(2).split(**given)), GIVEN),
     "apply_decisions": (

@@ -565,6 +565,18 @@ PREDICT_ROWS = [
         wording="scikit-learn's",
     ),
     refused(
+        "a card that would take the place of its model",
+        ValueError,
+        lambda k: k.fitted.save(k.folder / "model.md", card=True),
+        "model.md' is the name of the card; name the model otherwise",
+    ),
+    refused(
+        "a card that is a number",
+        TypeError,
+        lambda k: k.fitted.save(k.folder / "model", card=1.5),
+        "card is 1.5, but must be True, False, or words",
+    ),
+    refused(
         "predict with fewer features",
         ValueError,
         lambda k: k.fitted.predict(k.X[:, :3]),

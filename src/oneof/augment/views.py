@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from oneof.augment import draws
 from oneof.augment import operations as ops
 from oneof.augment.policies import auto_augment, rand_augment
+from oneof.errors import InputError
 
 JITTER = 0.1
 
@@ -37,7 +38,7 @@ def make_views(x: Tensor, names: str, flip: bool) -> list[Tensor]:
         The views, each of x's shape and type.
     """
     if not is_views(names):
-        raise ValueError(f"views is {names!r}, but must be one or more of {[*PIPELINES]} joined by '+'")
+        raise InputError(f"views is {names!r}, but must be one or more of {[*PIPELINES]} joined by '+'")
     wanted = names.split("+")
     # Views of one name are made in one go: on a GPU, most of the time is spent on starting kernels.
     made = {name: iter(_made(name, x, wanted.count(name), flip)) for name in dict.fromkeys(wanted)}
@@ -63,7 +64,7 @@ def plain(x: Tensor, flip: bool) -> Tensor:
 def noisy(x: Tensor, flip: bool) -> Tensor:
     """Add Gaussian noise to standardised features, a tenth of their deviation."""
     if not x.is_floating_point():
-        raise ValueError(
+        raise InputError(
             f"x is of type {x.dtype}, but 'jitter' is for standardised features: use 'weak' for images"
         )
     return x + JITTER * draws.randn_like(x)
@@ -105,7 +106,7 @@ PIPELINES: dict[str, Callable[[Tensor, bool], Tensor]] = {
 def _check_images(x: Tensor) -> None:
     """Refuse what is not a batch of images."""
     if x.ndim != 4 or not (x.dtype == torch.uint8 or x.is_floating_point()):
-        raise ValueError(
+        raise InputError(
             f"x has shape {tuple(x.shape)} and type {x.dtype}, but this view is for images (batch, channels, "
             "height, width) of bytes or floats: use 'plain' or 'jitter' for tables"
         )

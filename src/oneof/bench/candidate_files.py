@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oneof.data.catalogue import DATASETS
 from oneof.data.corrupt.chances import INDEPENDENT
 from oneof.data.generate import Generated, asks_annotator, checksum, scaled_likelihoods
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.words import shown
 
@@ -78,26 +79,26 @@ def read_sets(path: Path, dataset: str) -> CandidateSets:
     rows, classes = DATASETS[dataset].rows[0], list(DATASETS[dataset].classes)
     matrix = arrays.get("candidates")
     if matrix is None:
-        raise ValueError(f"{str(path)!r} has no array 'candidates'; name a file that oneof corrupt wrote")
+        raise InputError(f"{str(path)!r} has no array 'candidates'; name a file that oneof corrupt wrote")
     if matrix.shape != (rows, len(classes)):
-        raise ValueError(
+        raise InputError(
             f"the candidates of {str(path)!r} have shape {matrix.shape}, but {dataset} has {rows} rows and "
             f"{len(classes)} classes; name a file of this data set"
         )
     if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all() or not matrix.any(1).all():
-        raise ValueError(
+        raise InputError(
             f"the candidates of {str(path)!r} must be a matrix of 0 and 1 without empty rows; name a file that "
             "oneof corrupt wrote"
         )
     names = arrays.get("classes")
     if names is not None and names.tolist() != classes:
-        raise ValueError(
+        raise InputError(
             f"the classes of {str(path)!r} are {shown(names.tolist())}, but those of {dataset} are "
             f"{shown(classes)}; name a file of this data set"
         )
     manifest = _manifest(arrays.get("manifest"))
     if manifest.get("data", dataset) != dataset:
-        raise ValueError(
+        raise InputError(
             f"{str(path)!r} has candidate sets of {shown(manifest['data'])}, but {dataset} was expected"
         )
     return CandidateSets(matrix.astype(bool), manifest)
@@ -135,7 +136,7 @@ def read_likelihoods(path: Path, found: CandidateSets) -> NDArray[Any]:
     """Return P(S | x, y = j) (n, K), up to a factor for each row; the file must say how its sets were drawn."""
     process, arguments = found.manifest.get("process"), found.manifest.get("parameters")
     if process not in INDEPENDENT or not isinstance(arguments, dict):
-        raise ValueError(
+        raise InputError(
             f"the oracle learns from the likelihoods of candidate sets, but {str(path)!r} does not say that a "
             f"process drew them one by one ({', '.join(INDEPENDENT)}); write it with oneof sets, or leave the "
             "oracle out"
@@ -145,14 +146,14 @@ def read_likelihoods(path: Path, found: CandidateSets) -> NDArray[Any]:
     try:
         return scaled_likelihoods(found.candidates, process, arguments)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"the manifest of {str(path)!r} cannot be used ({error}); write it anew") from None
+        raise InputError(f"the manifest of {str(path)!r} cannot be used ({error}); write it anew") from None
 
 
 def _read_scores(path: Path, found: CandidateSets) -> NDArray[Any]:
     """Read the annotator's scores, which must be those that the sets were drawn by."""
     wanted = found.scores_sha256
     if wanted is None:
-        raise ValueError(
+        raise InputError(
             f"the oracle must know the annotator, but {str(path)!r} has no scores of it; write the sets with "
             "oneof sets, or leave the oracle out"
         )
@@ -164,7 +165,7 @@ def _read_scores(path: Path, found: CandidateSets) -> NDArray[Any]:
         )
     steps = _arrays(file).get("scores")
     if steps is None or steps.shape != found.candidates.shape or sha256(steps.tobytes()).hexdigest() != wanted:
-        raise ValueError(f"{str(file)!r} is damaged, or has other scores; copy it again from where it was written")
+        raise InputError(f"{str(file)!r} is damaged, or has other scores; copy it again from where it was written")
     return steps * _SCORE_STEP
 
 
@@ -172,14 +173,14 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Read all arrays but the rows; readers of damaged files raise errors of many kinds."""
     try:
         if not zipfile.is_zipfile(path):
-            raise ValueError("it is no zip archive")
+            raise InputError("it is no zip archive")
         with np.load(path, allow_pickle=False) as file:
             return {
                 name: file[name] for name in ("candidates", "classes", "manifest", "scores") if name in file.files
             }
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(
+        raise InputError(
             f"{str(path)!r} cannot be read ({reason}); name a file that oneof corrupt wrote"
         ) from None
 

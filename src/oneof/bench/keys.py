@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import shown
 
 __all__ = ["baseline", "difference", "plain", "run_key"]
@@ -59,13 +60,13 @@ def plain(value: Any, place: str, number: Callable[[float, str], Any]) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item, f"{place}[{i}]", number) for i, item in enumerate(value)]
     if not isinstance(value, dict):
-        raise TypeError(
+        raise KindError(
             f"{place} is {shown(value)} of type {type(value).__name__}, but must be a text, number, "
             "truth value, list, dict or None; convert it first"
         )
     for name in value:
         if not isinstance(name, str):
-            raise TypeError(f"{place} has the name {shown(name)}, but names must be texts; convert it first")
+            raise KindError(f"{place} has the name {shown(name)}, but names must be texts; convert it first")
     return {name: plain(item, f"{place}.{name}", number) for name, item in value.items()}
 
 
@@ -95,5 +96,5 @@ def _text(canonical: Any) -> str:
 
 def _canonical_number(value: float, place: str) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{place} is {value!r}, but must be finite to be part of a run's key")
+        raise InputError(f"{place} is {value!r}, but must be finite to be part of a run's key")
     return int(value) if value.is_integer() else value

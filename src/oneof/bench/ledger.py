@@ -12,6 +12,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from oneof.bench.keys import plain, run_key
+from oneof.errors import InputError
 from oneof.io.locks import lock
 from oneof.io.words import shown
 
@@ -82,7 +83,7 @@ class Ledger:
         """
         record = plain(record, "record", lambda value, _: value if math.isfinite(value) else None)
         if not _is_record(record):
-            raise ValueError(
+            raise InputError(
                 f"the record is {shown(record)}, but must be a dict with a text as 'key' and 'done' or "
                 "'failed' as 'status'"
             )
@@ -181,7 +182,7 @@ def _records_of(path: Path, check: Check | None) -> Iterator[tuple[int, dict[str
             if line.isspace():
                 continue
             if first and not line.lstrip().startswith((b"{", b"\0")):  # NUL bytes: the machine lost its power
-                raise ValueError(
+                raise InputError(
                     f"{str(path)!r} is no ledger: line {number} is no record of a run; name another file"
                 )
             first = False
@@ -243,7 +244,7 @@ def _settle(records: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise InputError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

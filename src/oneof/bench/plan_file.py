@@ -14,6 +14,7 @@ from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
+from oneof.errors import InputError
 from oneof.estimator.fields import check
 from oneof.io.words import close_names, shown
 from oneof.methods import classifiers
@@ -32,7 +33,7 @@ def read_plan(path: str | Path) -> Plan:
         plan = replace(_parse(file, content), by_name=file != path)
         _check_runs(plan)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"the plan {str(path)!r}: {error}") from None
+        raise InputError(f"the plan {str(path)!r}: {error}") from None
     return plan
 
 
@@ -40,22 +41,22 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
     _known("the plan", content, [f.name for f in fields(Plan) if f.name not in ("path", "by_name")])
     for name in ("title", "datasets", "methods"):
         if name not in content:
-            raise ValueError(f"it has no {name!r}, but every plan names its title, datasets and methods")
+            raise InputError(f"it has no {name!r}, but every plan names its title, datasets and methods")
     tables = {name: content.get(name, {}) for name in ("split", "candidates", "settings", "grid", "methods")}
     for name, value in tables.items():
         if not isinstance(value, dict):
-            raise ValueError(f"{name} is {shown(value)}, but must be a table: write [{name}]")
+            raise InputError(f"{name} is {shown(value)}, but must be a table: write [{name}]")
     datasets = _texts("datasets", content["datasets"])
     for name in datasets:
         _one_of("datasets", name, DATASETS)
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
-            raise ValueError(f"{name} is {shown(content[name])}, but must be a text")
+            raise InputError(f"{name} is {shown(content[name])}, but must be a text")
     _one_of("defaults", defaults := content.get("defaults", "current"), DEFAULTS)
     base = baseline() if defaults == "baseline" else _NO_BASELINE
     trials = content.get("trials", 5)
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 1:
-        raise ValueError(f"trials is {shown(trials)}, but must be a whole number >= 1")
+        raise InputError(f"trials is {shown(trials)}, but must be a whole number >= 1")
     return Plan(
         path=path,
         title=content["title"],
@@ -83,7 +84,7 @@ def _check_runs(plan: Plan) -> None:
     """Refuse too many runs, a setting that no method has, and a value that its method does not accept."""
     most = plan.trials * len(plan.datasets) * len(plan.methods) * prod(map(len, plan.grid.values()))
     if most > _MOST_RUNS:
-        raise ValueError(f"it has up to {most} runs, but must have {_MOST_RUNS} at most; lower trials or the grid")
+        raise InputError(f"it has up to {most} runs, but must have {_MOST_RUNS} at most; lower trials or the grid")
     everywhere = {name for label in plan.methods for name in plan_fields(plan.method_class(label))}
     for name in [*plan.settings, *plan.grid]:
         _one_of("settings and grid", name, everywhere)
@@ -97,11 +98,11 @@ def _check_runs(plan: Plan) -> None:
 
 def _methods(tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if not tables:
-        raise ValueError("methods is empty, but at least one is needed: write [methods.idgp]")
+        raise InputError("methods is empty, but at least one is needed: write [methods.idgp]")
     methods = {}
     for label, table in tables.items():
         if not isinstance(table, dict):
-            raise ValueError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
+            raise InputError(f"methods.{label} is {shown(table)}, but must be a table: write [methods.{label}]")
         method = table.get("method", label)
         _one_of(f"methods.{label}.method", method, [*classifiers(), *BOUNDS])
         methods[label] = {**table, "method": method}
@@ -115,7 +116,7 @@ def _split(table: dict[str, Any], base: Mapping[str, Any]) -> Split:
     for name in ("validation", "test"):
         share = getattr(split, name)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 0.5:
-            raise ValueError(f"split.{name} is {shown(share)}, but must be a share between 0 and 0.5")
+            raise InputError(f"split.{name} is {shown(share)}, but must be a share between 0 and 0.5")
     _flag("split.fixed", split.fixed)
     return split
 
@@ -128,7 +129,7 @@ def _candidates(table: dict[str, Any], base: Mapping[str, Any]) -> Candidates:
         _known("candidates.parameters", parameters, generate.parameters_of(table["process"]))
         plain(parameters, "candidates.parameters", lambda value, _: value)  # refuses dates and the like
     elif table.keys() - {"files"}:
-        raise ValueError(f"candidates has no process; add one of {', '.join(corrupt.PROCESSES)}")
+        raise InputError(f"candidates has no process; add one of {', '.join(corrupt.PROCESSES)}")
     annotator, names = table.get("annotator", {}), [f.name for f in fields(Annotator)]
     _known("candidates.annotator", annotator, names)
     decided = Annotator(**{name: value for name, value in base.items() if name in names} | annotator)
@@ -142,9 +143,9 @@ def _files(folder: Path, table: Any, datasets: list[str], trials: int) -> dict[s
     for dataset, value in table.items():
         place, paths = f"candidates.files.{dataset}", [value] if isinstance(value, str) else value
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            raise ValueError(f"{place} is {shown(value)}, but must be a path, or a list with one for each trial")
+            raise InputError(f"{place} is {shown(value)}, but must be a path, or a list with one for each trial")
         if isinstance(value, list) and len(value) != trials:
-            raise ValueError(f"{place} has {len(value)} files, but there are {trials} trials; name one for each")
+            raise InputError(f"{place} has {len(value)} files, but there are {trials} trials; name one for each")
         files = [describe_file(folder / path, dataset) for path in paths]
         found[dataset] = files * trials if isinstance(value, str) else files
     return found
@@ -153,19 +154,19 @@ def _files(folder: Path, table: Any, datasets: list[str], trials: int) -> dict[s
 def _grid(table: dict[str, Any]) -> dict[str, list[Any]]:
     for name, values in table.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"grid.{name} is {shown(values)}, but must be a list of values")
+            raise InputError(f"grid.{name} is {shown(values)}, but must be a list of values")
     return table
 
 
 def _heatmap(axes: list[str], grid: list[str]) -> tuple[str, str] | None:
     if axes and (len(axes) != 2 or not set(axes) <= set(grid)):
-        raise ValueError(f"heatmap is {shown(axes)}, but must name two axes of the grid, {grid}")
+        raise InputError(f"heatmap is {shown(axes)}, but must name two axes of the grid, {grid}")
     return (axes[0], axes[1]) if axes else None
 
 
 def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapping[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ValueError("override must be a list of tables: write [[override]]")
+        raise InputError("override must be a list of tables: write [[override]]")
     for table in tables:
         for name, known in (("methods", labels), ("datasets", datasets)):
             for value in _texts(f"override.{name}", table.get(name, [])):
@@ -175,22 +176,22 @@ def _overrides(tables: Any, labels: list[str], datasets: list[str]) -> list[Mapp
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{name} is {shown(value)}, but must be true or false")
+        raise InputError(f"{name} is {shown(value)}, but must be true or false")
     return value
 
 
 def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name} is {shown(value)}, but must be a list of names")
+        raise InputError(f"{name} is {shown(value)}, but must be a list of names")
     for text in value:
         if value.count(text) > 1:
-            raise ValueError(f"{name} names {shown(text)} more than once; name it once")
+            raise InputError(f"{name} names {shown(text)} more than once; name it once")
     return value
 
 
 def _known(where: str, table: Any, allowed: Iterable[str]) -> None:
     if not isinstance(table, dict):
-        raise ValueError(f"{where} is {shown(table)}, but must be a table")
+        raise InputError(f"{where} is {shown(table)}, but must be a table")
     for name in table:
         _one_of(where, name, allowed)
 
@@ -201,4 +202,4 @@ def _one_of(where: str, value: Any, allowed: Iterable[str]) -> None:
     if value not in names:
         close = close_names(value, names, most=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"{where} names {shown(value)}, but {hint}it must be one of {', '.join(names)}")
+        raise InputError(f"{where} names {shown(value)}, but {hint}it must be one of {', '.join(names)}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
+from oneof.errors import InputError
 from oneof.io.schema import json_misfit
 from oneof.io.words import shown
 
@@ -172,7 +173,7 @@ def check_record(record: Mapping[str, Any]) -> Record:
     """Return a record as what it is; raise ValueError where something is missing or of another type."""
     wrong = damage_of(record)
     if wrong is not None:
-        raise ValueError(
+        raise InputError(
             f"the record {record['key']!r} in the ledgers is not whole ({wrong}); delete its line and run the "
             "plan again"
         )

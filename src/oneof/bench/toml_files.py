@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from oneof.errors import InputError
 from oneof.io.schema import is_number
 
 __all__ = ["read_toml"]
@@ -19,11 +20,11 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError):
         raise FileNotFoundError(f"there is no {kind} {str(path)!r}; check the path") from None
     except RecursionError:
-        raise ValueError(f"the {kind} {str(path)!r} is nested too deeply; mend it there") from None
+        raise InputError(f"the {kind} {str(path)!r} is nested too deeply; mend it there") from None
     except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
-        raise ValueError(f"the {kind} {str(path)!r} is not valid TOML ({error}); mend it there") from None
+        raise InputError(f"the {kind} {str(path)!r} is not valid TOML ({error}); mend it there") from None
     if wrong is not None:
-        raise ValueError(f"the {kind} {str(path)!r}: {wrong}")
+        raise InputError(f"the {kind} {str(path)!r}: {wrong}")
     return content
 
 

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from oneof import __version__
 from oneof.cli.output import note, reset, wanted
+from oneof.errors import InputError
 from oneof.io.words import shown
 
 _UsageError: Any = typer.BadParameter.__base__  # of click, or of typer since it took click in
@@ -148,9 +149,9 @@ def named_values(texts: Sequence[str], example: str) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             lacks = "value" if name else "name"
-            raise ValueError(f"--set {text!r} has no {lacks}; write it as NAME=VALUE, such as {example}")
+            raise InputError(f"--set {text!r} has no {lacks}; write it as NAME=VALUE, such as {example}")
         if name in values:
-            raise ValueError(_given_several_times(f"--set {name}", [values[name], value]))
+            raise InputError(_given_several_times(f"--set {name}", [values[name], value]))
         values[name] = value
     return {name: _literal(value) for name, value in values.items()}
 

@@ -11,6 +11,7 @@ import typer
 
 from oneof.cli.app import DataFolder, app
 from oneof.cli.output import fold, give, note, say, show_grid, wanted
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.bench.plan import Plan
@@ -68,7 +69,7 @@ def run(
         _tell_estimate(content, path, count, device)
         return
     if budget is not None and not budget > 0:
-        raise ValueError(f"--budget is {budget}, but must be a number of seconds > 0")
+        raise InputError(f"--budget is {budget}, but must be a number of seconds > 0")
     place = _engine(engine, count, address, cpus_per_run, gpus_per_run)
     if ledger is None:
         path.parent.mkdir(exist_ok=True)
@@ -98,7 +99,7 @@ def _tell_estimate(plan: "Plan", ledger: Path, workers: int, device: str) -> Non
 def _check_engine(engine: EngineName, address: str | None, cpus: float, gpus: float) -> None:
     """Refuse options that another engine has."""
     if engine is EngineName.LOCAL and (address is not None or cpus != 1.0 or gpus != 0.0):
-        raise ValueError(
+        raise InputError(
             "--address, --cpus-per-run and --gpus-per-run are for --engine ray; add it or leave them out"
         )
 
@@ -120,13 +121,13 @@ def sets(
     resolve_device(device)
     content = read_plan(plan)
     if content.candidates.process is None:
-        raise ValueError(f"the plan {str(plan)!r} draws no candidate sets; name a process under [candidates]")
+        raise InputError(f"the plan {str(plan)!r} draws no candidate sets; name a process under [candidates]")
     drawn = replace(content, candidates=replace(content.candidates, files={}))
     folder = content.folder / "sets" / content.path.stem if out is None else out
     targets = {folder / f"{run.dataset}-{run.trial}.npz": run for run in drawn.runs()}
     for path in targets:
         if path.exists():
-            raise ValueError(f"{str(path)!r} is there already; other sets would make other runs: delete it first")
+            raise InputError(f"{str(path)!r} is there already; other sets would make other runs: delete it first")
     folder.mkdir(parents=True, exist_ok=True)
     for path, run in targets.items():
         write_problem_sets(run.spec, path, data, device)
@@ -215,7 +216,7 @@ def worker_count(plan: "Plan", workers: int | None, on_gpu: bool = False) -> int
     if workers is None:
         return 1 if on_gpu else most
     if not 1 <= workers <= most:
-        raise ValueError(
+        raise InputError(
             f"--workers is {workers}, but must be from 1 to {most}: there are {cores} cores, and a run takes "
             f"{threads}"
         )

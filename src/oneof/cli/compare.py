@@ -37,6 +37,7 @@ from oneof.cli.votes import (
     VotesFile,
     label_options,
 )
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.comparison import MethodComparison
@@ -104,7 +105,7 @@ def _check_targets(table: Path, *targets: Path | None) -> None:
     for target in named:
         tables.check_target(target, [table], table=False)
     if len({target.resolve() for target in named}) < len(named):
-        raise ValueError(f"--html and --json are both {str(named[0])!r}; name two files")
+        raise InputError(f"--html and --json are both {str(named[0])!r}; name two files")
 
 
 def _write(found: "MethodComparison", title: str, html: Path | None, json_out: Path | None) -> None:

@@ -9,6 +9,7 @@ from oneof.cli.app import app
 from oneof.cli.options import Separator
 from oneof.cli.output import fold, give, note, say
 from oneof.cli.votes import LongColumns, VoteColumns
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.data.exchange import Annotations
@@ -72,7 +73,7 @@ def _names(text: str | None, option: str, number: int | None = None) -> list[str
     names = [name.strip() for name in text.split(",")]
     if "" in names or len(set(names)) < len(names) or (number is not None and len(names) != number):
         example = "task,worker,label" if number == 3 else "a,b,c"
-        raise ValueError(f"--{option} is {text!r}, but must be different names; write --{option} {example}")
+        raise InputError(f"--{option} is {text!r}, but must be different names; write --{option} {example}")
     return names
 
 

@@ -27,6 +27,7 @@ from oneof.cli.votes import (
     VotesFile,
     label_options,
 )
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.data import PartialLabels
@@ -95,12 +96,12 @@ def corrupt(
 
     tables.check_target(out, table=False)
     if out.suffix != ".npz":
-        raise ValueError(f"--out is {str(out)!r}, but must end in .npz; rename it")
+        raise InputError(f"--out is {str(out)!r}, but must end in .npz; rename it")
     resolve_device(device)
     annotator = Annotator(network=network, epochs=epochs, mode=mode.value, seed=annotator_seed)
     parameters = _parameters(settings or [], rate)
     if annotator != Annotator() and not asks_annotator(process):
-        raise ValueError(
+        raise InputError(
             f"the process {process!r} asks no annotator; leave out --network, --epochs, --mode and "
             "--annotator-seed"
         )
@@ -116,7 +117,7 @@ def _parameters(settings: list[str], rate: float | None) -> dict[str, Any]:
     parameters = named_values(settings, "scaling=max")
     if rate is not None:
         if "rate" in parameters:
-            raise ValueError(f"--rate is {rate} and --set rate is {parameters['rate']!r}; give one of them")
+            raise InputError(f"--rate is {rate} and --set rate is {parameters['rate']!r}; give one of them")
         parameters["rate"] = rate
     return parameters
 

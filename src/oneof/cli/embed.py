@@ -8,6 +8,7 @@ import typer
 from oneof.cli.app import app
 from oneof.cli.options import Device, Images
 from oneof.cli.output import fold, give, say, wanted
+from oneof.errors import InputError
 
 
 @app.command()
@@ -46,10 +47,10 @@ def _rows(table: Path, images: str | None, text: str | None) -> tuple[list[Any],
     from oneof.data.folder import image_paths
 
     if (images is None) == (text is None) and not (table.is_dir() and text is None):
-        raise ValueError("there is nothing to embed, or too much; pass either --images COLUMN or --text COLUMN")
+        raise InputError("there is nothing to embed, or too much; pass either --images COLUMN or --text COLUMN")
     if table.is_dir():
         if images is not None or text is not None:
-            raise ValueError(
+            raise InputError(
                 f"{str(table)!r} is a folder, whose images have no column; leave --images and --text out"
             )
         files, names = class_folders(table)
@@ -77,12 +78,12 @@ def _write(features: Any, columns: Any, out: Path) -> None:
         named = pd.DataFrame(features, columns=[f"f{i}" for i in range(features.shape[1])])
         taken = [name for name in columns if name in named]
         if taken:
-            raise ValueError(f"the table has columns {taken[:5]}, as features are called; rename them")
+            raise InputError(f"the table has columns {taken[:5]}, as features are called; rename them")
         tables.write_table(pd.concat([columns.reset_index(drop=True), named], axis=1), out)
         return
     arrays: dict[str, Any] = {str(name): columns[name].astype(str).to_numpy(str) for name in columns}
     if "x" in arrays:
-        raise ValueError("the table has a column 'x', as the features of an .npz file are called; rename it")
+        raise InputError("the table has a column 'x', as the features of an .npz file are called; rename it")
     # Not by numpy.savez, which takes no array of the name 'file'.
     with replacing(out) as part, ZipFile(part, "w") as archive:
         for name, array in {"x": features, **arrays}.items():

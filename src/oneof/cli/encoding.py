@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oneof.cli.output import fold, say
 from oneof.cli.votes import Labels
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier, Model
@@ -63,9 +64,9 @@ def kinds_of(texts: Sequence[str] | None) -> dict[str, str]:
     for text in texts or []:
         name, equals, kind = (part.strip() for part in text.rpartition("="))
         if not (name and equals) or kind not in KINDS:
-            raise ValueError(f"--kind is {text!r}, but must be COLUMN=KIND with one of {', '.join(KINDS)}")
+            raise InputError(f"--kind is {text!r}, but must be COLUMN=KIND with one of {', '.join(KINDS)}")
         if kinds.setdefault(name, kind) != kind:
-            raise ValueError(f"--kind gives {name!r} two kinds, {kinds[name]!r} and {kind!r}; give one")
+            raise InputError(f"--kind gives {name!r} two kinds, {kinds[name]!r} and {kind!r}; give one")
     return kinds
 
 
@@ -80,7 +81,7 @@ def encode_table(rows: Any, kinds: Mapping[str, str], y: Any) -> Encoded:
 
     if not isinstance(rows, pd.DataFrame):
         if kinds:
-            raise ValueError(
+            raise InputError(
                 f"--kind names {next(iter(kinds))!r}, but the rows are no table of columns; leave it out"
             )
         return Encoded(rows, None)
@@ -111,7 +112,7 @@ def _refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y
         known = np.array([text is not None for text in texts])
         labels = np.array([numbers.get(text, -1) for text in texts[known]])
         if (labels >= 0).all() and (candidates[np.flatnonzero(known), labels] > 0).mean() >= _NEARLY_ALL:
-            raise ValueError(
+            raise InputError(
                 f"the column {column!r} holds labels (such as {texts[known][0]!r}), which are candidates of their "
                 f"rows; pass --drop {column}, or --kind {column}=category to learn from them"
             )

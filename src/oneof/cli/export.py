@@ -8,6 +8,7 @@ import typer
 from oneof.cli.app import app
 from oneof.cli.options import ModelPath
 from oneof.cli.output import fold, give, say
+from oneof.errors import InputError
 
 
 @app.command()
@@ -21,13 +22,13 @@ def export(
     from oneof.estimator import PartialLabelClassifier
 
     if target.suffix.lower() != ".onnx":
-        raise ValueError(
+        raise InputError(
             f"OUT is {str(target)!r}, but models are exported as ONNX; name a file such as model.onnx"
         )
     tables.check_target(target, [model], table=False)
     fitted = load(model)
     if not isinstance(fitted, PartialLabelClassifier):
-        raise ValueError(
+        raise InputError(
             f"{str(model)!r} holds a model of type {type(fitted).__name__}, but ONNX takes methods with a network "
             "and no steps before them; fit one, such as --method idgp, on a table of numbers"
         )

@@ -45,9 +45,15 @@ from oneof.cli.votes import (
     VotesFile,
     label_options,
 )
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier
+
+
+Card = Annotated[
+    bool, typer.Option("--card", help="Write a card beside the model: data, scores and settings as Markdown.")
+]
 
 
 @app.command()
@@ -78,6 +84,7 @@ def fit(
     workers: Workers = None,
     cluster: Cluster = None,
     gpus: Gpus = False,
+    card: Card = False,
 ) -> None:
     """Learn a model from candidate sets, or from votes of several annotators.
 
@@ -101,8 +108,9 @@ def fit(
     else:
         scale = size or _size_for(settings or [], images is not None or table.is_dir())
         encoded, y = training_table(table, labels, apart[0], kinds, images, scale, form, decisions, apart[1])
-    model = _trainer(workers, cluster, gpus)(make(encoded.rows, y), encoded.rows, y)
-    encoded.joined(model).save(out)
+    chosen, why = make(encoded.rows, y)
+    model = _trainer(workers, cluster, gpus)(chosen, encoded.rows, y)
+    encoded.joined(model).save(out, card=card and (why or True))
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
 
@@ -138,30 +146,32 @@ def _trainer(workers: int | None, cluster: str | None, gpus: bool) -> "Callable[
 
         return partial(fit_with_workers, workers=workers, cluster=cluster, gpus=gpus)
     if cluster is not None or gpus:
-        raise ValueError("--cluster and --gpus say where workers train; add --workers N, or leave them out")
+        raise InputError("--cluster and --gpus say where workers train; add --workers N, or leave them out")
     return lambda model, rows, y: model.fit(rows, y)
 
 
 def _maker(
     method: str, estimator: str | None, settings: list[str], seed: int, device: str
-) -> "Callable[[Any, Any], Classifier]":
-    """Check the options of a model; return what makes it, given rows and candidate sets."""
+) -> "Callable[[Any, Any], tuple[Classifier, str]]":
+    """Check the options of a model; return what makes it, given rows and sets, and says why it is this one."""
     from oneof.estimator.fields import check
     from oneof.train.runtime import resolve_device
 
     resolve_device(device)
     if method.lower() == "auto":
         if estimator is not None:
-            raise ValueError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
+            raise InputError(f"--estimator is {estimator!r}, but --method is auto; pass --method em with it")
         given = shared_settings(settings)
         return lambda rows, sets: _recommended(rows, sets, given, seed, device)
     cls = method_named(method)
     model = cls(**settings_of([cls], settings), **_options(cls, estimator, seed, device))
     check(model)
-    return lambda rows, sets: model
+    return lambda rows, sets: (model, "")
 
 
-def _recommended(rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str) -> "Classifier":
+def _recommended(
+    rows: Any, sets: Any, settings: dict[str, Any], seed: int, device: str
+) -> "tuple[Classifier, str]":
     """Compare the methods, say which one is taken and why, and return it with the settings that it has."""
     from oneof.comparison import compare
 
@@ -172,7 +182,7 @@ def _recommended(rows: Any, sets: Any, settings: dict[str, Any], seed: int, devi
     cls = method_named(found.best)
     own = {each.name for each in fields(cls)}
     kept = {name: value for name, value in settings.items() if name in own}
-    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto"))
+    return cls(**kept, **_options(cls, None, seed, device if "device" in own else "auto")), found.advice
 
 
 def _size_for(settings: list[str], of_images: bool) -> tuple[int, int] | None:
@@ -188,18 +198,18 @@ def _check_model_target(out: Path, table: Path) -> None:
 
     tables.check_target(out, [table], table=False)
     if tables.is_table(out):
-        raise ValueError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
+        raise InputError(f"--out is {str(out)!r}, but a model is no table; name it {out.stem + '.safetensors'!r}")
 
 
 def _options(cls: "type[Classifier]", estimator: str | None, seed: int, device: str) -> dict[str, Any]:
     """Return the settings that have options of their own, as far as the method has them."""
     names = {each.name for each in fields(cls)}
     if "estimator" not in names and estimator is not None:
-        raise ValueError(
+        raise InputError(
             f"--estimator is {estimator!r}, but {cls.__name__} trains a network; pass --method em with it"
         )
     if "device" not in names and device not in ("auto", "cpu"):
-        raise ValueError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
+        raise InputError(f"--device is {device!r}, but {cls.__name__} computes on the CPU; leave it out")
     given = {"estimator": estimator, "random_state": seed, "device": device, "verbose": int(not wanted.quiet)}
     return {name: value for name, value in given.items() if name in names and value is not None}
 

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from oneof.cli.app import named_values
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.methods import Classifier
@@ -16,7 +17,7 @@ def method_named(name: str) -> "type[Classifier]":
 
     known = classifiers()
     if name.lower() not in known:
-        raise ValueError(f"{name!r} is no method; choose one of {', '.join(known)}")
+        raise InputError(f"{name!r} is no method; choose one of {', '.join(known)}")
     return known[name.lower()]
 
 
@@ -38,13 +39,13 @@ def settings_of(known: "Sequence[type[Classifier]]", texts: list[str]) -> dict[s
     settings = named_values(texts, "lr=0.05")
     for name in settings:
         if options.get(name):
-            raise ValueError(f"--set {name} has an option of its own; use {options[name]}")
+            raise InputError(f"--set {name} has an option of its own; use {options[name]}")
         if name not in allowed:
             who = f"{known[0].__name__} has no" if len(known) == 1 else "no method has a"
-            raise ValueError(f"{who} setting {name!r}; {alternatives(name, allowed)}")
+            raise InputError(f"{who} setting {name!r}; {alternatives(name, allowed)}")
     network, networks = settings.get("network", "auto"), ["auto", *NETWORKS]
     if network not in networks and not is_pretrained(network):
-        raise ValueError(
+        raise InputError(
             f"network is {network!r}, but must be one of {networks}, or a pretrained one such as timm:resnet18"
         )
     return settings

@@ -13,6 +13,7 @@ from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
 from oneof.data.embedding import IMAGE_NAMES, class_folders, images_below
 from oneof.data.folder import decode_images, image_paths
+from oneof.errors import InputError
 from oneof.io import tensors as tensor_file
 from oneof.io.words import listed, shown
 from oneof.labels import encode, encode_sets
@@ -30,7 +31,7 @@ FILE, CANDIDATES = "file", "candidates"  # the columns of a folder of images
 def load(path: Path) -> Model:
     """Read a fitted model; a table in its place is told from a damaged model."""
     if tables.is_table(path) and path.is_file():
-        raise ValueError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
+        raise InputError(f"{str(path)!r} is a table, but a model comes first: write MODEL TABLE in this order")
     return load_model(path)
 
 
@@ -53,11 +54,11 @@ def read(
         paths = [table / name for name in data.columns[FILE]]
         return data._replace(rows=decode_images(paths, size, channels, progress=not wanted.quiet))
     if not tables.is_table(table) and _is_model(table):
-        raise ValueError(f"{str(table)!r} is a model, but a table is needed here; give a file of rows")
+        raise InputError(f"{str(table)!r} is a model, but a table is needed here; give a file of rows")
     if images is None:
         return tables.read_table(table, columns, texts, form)
     if table.suffix.lower() == ".npz":
-        raise ValueError(
+        raise InputError(
             f"--images is {images!r}, but {str(table)!r}, as every .npz file, holds its images in x; leave "
             "--images out"
         )
@@ -69,10 +70,10 @@ def read(
 def _folder_table(folder: Path, columns: list[str], images: str | None) -> tables.Table:
     """Return the columns of a folder of images: their files, and if asked for the names of their sub-folders."""
     if images is not None:
-        raise ValueError(f"{str(folder)!r} is a folder, whose images have no column; leave --images out")
+        raise InputError(f"{str(folder)!r} is a folder, whose images have no column; leave --images out")
     unknown = [name for name in columns if name not in (FILE, CANDIDATES)]
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"{str(folder)!r} is a folder of images, which has the columns {FILE!r} and {CANDIDATES!r} (the names "
             f"of its sub-folders), and none of the name {shown(unknown[0])}; name one of them, or give a table"
         )
@@ -81,7 +82,7 @@ def _folder_table(folder: Path, columns: list[str], images: str | None) -> table
         return tables.Table(folder, None, pd.DataFrame({FILE: files, CANDIDATES: classes}, dtype=object))
     files = images_below(folder)
     if not files:
-        raise ValueError(f"there is no image in the folder {str(folder)!r}; check the path")
+        raise InputError(f"there is no image in the folder {str(folder)!r}; check the path")
     return tables.Table(folder, None, pd.DataFrame({FILE: files}, dtype=object))
 
 
@@ -91,12 +92,12 @@ def read_for(
     """Read a table as a fitted model needs it: images in the size and colours that it was fitted on."""
     if model.input_shape_ is None:
         if table.is_dir():
-            raise ValueError(
+            raise InputError(
                 f"{str(table)!r} is a folder, but the model was fitted on a table of {model.n_features_in_} "
                 "features, not on images; give a table"
             )
         if images is not None:
-            raise ValueError(
+            raise InputError(
                 f"--images is {images!r}, but the model was fitted on a table of {model.n_features_in_} features, "
                 "not on images; leave --images out"
             )
@@ -107,7 +108,7 @@ def read_for(
     if images is None and not table.is_dir():
         data = read(table, columns, None, form=form)
         if not isinstance(data.rows, np.ndarray):
-            raise ValueError(
+            raise InputError(
                 f"the model was fitted on images, but the rows of {str(table)!r} are no images; pass "
                 "--images COLUMN, the column of image files"
             )
@@ -127,11 +128,11 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     if isinstance(data.rows, np.ndarray):
         return data.rows
     if len(data.rows) < 2:
-        raise ValueError(f"{str(data.path)!r} has 1 row, but a model is fitted on at least 2; add rows")
+        raise InputError(f"{str(data.path)!r} has 1 row, but a model is fitted on at least 2; add rows")
     for name in data.rows.columns.difference(list(apart), sort=False):
         cell = data.rows[name].iloc[0]
         if isinstance(cell, str) and cell.lower().endswith(IMAGE_NAMES):
-            raise ValueError(
+            raise InputError(
                 f"the column {name!r} names image files (such as {cell!r}); pass --images {name} to learn from "
                 f"them, or --drop {name} to leave them out"
             )
@@ -168,14 +169,14 @@ def features_for(model: Model, data: tables.Table, apart: list[str]) -> Any:
     encoder = encoder_of(model)
     if encoder is not None:
         if isinstance(data.rows, np.ndarray):
-            raise ValueError(
+            raise InputError(
                 f"{str(data.path)!r} holds an array, but the model was fitted on a table; give a table"
             )
         return tables.named_columns(data, list(encoder.used_columns()))
     names = getattr(model, "feature_names_in_", None)
     rows = tables.numeric_features(data, apart) if names is None else tables.named_features(data, names)
     if model.input_shape_ is None and rows.ndim == 2 and rows.shape[1] != model.n_features_in_:
-        raise ValueError(
+        raise InputError(
             f"{str(data.path)!r} has {rows.shape[1]} features, but the model was fitted on "
             f"{model.n_features_in_}; give those that it was fitted on, in the same order"
         )
@@ -189,7 +190,7 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
     among them is refused.
     """
     if separator == "":
-        raise ValueError("--separator is '', but must have a character; pass one such as '|'")
+        raise InputError("--separator is '', but must have a character; pass one such as '|'")
     cells = label_cells.label_sets(data.columns[column], separator, classes)
     if label_cells.are_json_lists(data.columns[column]):
         note("hint", f"the cells of {shown(column)} are JSON lists and are read as lists of labels")
@@ -227,17 +228,17 @@ def labels_for(model: Model, data: tables.Table, labels: Labels) -> tuple[tables
 def one_hot_sets(data: tables.Table, prefix: str, column: str) -> tables.Table:
     """Return a table in which one column of lists takes the place of columns of 0 and 1, one for each class."""
     if isinstance(data.rows, np.ndarray):
-        raise ValueError(
+        raise InputError(
             f"--candidates-prefix is {prefix!r}, but {str(data.path)!r} has no columns; pass --candidates"
         )
     names = [name for name in data.rows if name.startswith(prefix) and len(name) > len(prefix)]
     if len(names) < 2:
-        raise ValueError(
+        raise InputError(
             f"--candidates-prefix is {prefix!r}, but {len(names)} columns of {str(data.path)!r} begin with it; "
             f"there are {listed(data.rows)}"
         )
     if column in data.rows and column not in data.columns:
-        raise ValueError(
+        raise InputError(
             f"{str(data.path)!r} has a column {column!r} beside those of {prefix!r}; pass --drop {column}"
         )
     matrix = data.rows[names].rename(columns=lambda name: name.removeprefix(prefix))
@@ -253,7 +254,7 @@ def truth_for(data: tables.Table, column: str, classes: NDArray[Any]) -> NDArray
     sets = encode(cells, classes)[0]
     several = np.flatnonzero(sets.sum(1) > 1)
     if len(several):
-        raise ValueError(
+        raise InputError(
             f"the column {column!r} has several labels in {rows_text(several)}, but --truth is the column of true "
             "labels, one in each row; name another column"
         )
@@ -265,7 +266,7 @@ def with_ids(keys: Any, results: dict[str, Any]) -> Any:
     """Put ids and results side by side; none may hide another."""
     for name in keys:
         if name in results:
-            raise ValueError(f"the id column {name!r} has the name of a result; rename it or leave out --id")
+            raise InputError(f"the id column {name!r} has the name of a result; rename it or leave out --id")
     return pd.concat([keys, pd.DataFrame(results, index=keys.index)], axis=1)
 
 
@@ -295,7 +296,7 @@ def _check_known(cells: Sequence[Any], column: str, classes: NDArray[Any], may_s
     if not rows:
         return
     found = _looks_like_set(cell for cell in cells if not _is_in(cell, known)) if may_split else None
-    raise ValueError(
+    raise InputError(
         f"the column {shown(column)} has labels such as {listed(unknown, _NAMED)} in {rows_text(rows)}, but the "
         f"classes are {listed(classes, _NAMED)}; {found[1] if found else 'mend the cells or name another column'}"
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oneof.cli.output import tell_written, wanted
+from oneof.errors import InputError
 
 if TYPE_CHECKING:
     from oneof.cli.encoding import Encoded
@@ -29,9 +30,9 @@ def in_pieces(table: Path, on_disk: bool | None, hindrances: Mapping[str, Any]) 
         return on_disk is None and large and hindered is None
     why = "--on-disk is given" if on_disk else f"{str(table)!r} is a folder of Parquet files"
     if on_disk is False:
-        raise ValueError(f"--in-memory is given, but {why[:-1]}s, which are read in pieces; leave it out")
+        raise InputError(f"--in-memory is given, but {why[:-1]}s, which are read in pieces; leave it out")
     if hindered is not None:
-        raise ValueError(f"{why}, but {hindered} whole table in memory; leave one of them out")
+        raise InputError(f"{why}, but {hindered} whole table in memory; leave one of them out")
     return True
 
 
@@ -83,12 +84,12 @@ def _features(model: "Model", source: Any, ids: Sequence[str]) -> list[str]:
     names = [name for name in kinds if name not in ids] if known is None else known.tolist()
     require(names, list(kinds), source.name)
     for name in set(ids) & set(names):
-        raise ValueError(
+        raise InputError(
             f"--id names {name!r}, which is a feature of the model; leave it out, or pass --in-memory"
         )
     check_numbers({name: kinds[name] for name in names}, source.name, _ADVICE)
     if len(names) != model.n_features_in_:
-        raise ValueError(
+        raise InputError(
             f"{source.name} has {len(names)} features, but the model was fitted on {model.n_features_in_}; give "
             "those that it was fitted on, in the same order"
         )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from oneof.cli.output import wanted
+from oneof.errors import InputError
 
 TablePath = Annotated[
     Path,
@@ -116,14 +117,14 @@ def column_names(texts: list[str] | None) -> list[str]:
     """Return the columns that lists such as ``a,b,c`` name, each once; a name with a comma stands in quotes."""
     names = [name.strip() for row in csv.reader(texts or [], skipinitialspace=True) for name in row]
     if "" in names:
-        raise ValueError(f"{','.join(texts or [])!r} names a column without a name; write such as a,b,c")
+        raise InputError(f"{','.join(texts or [])!r} names a column without a name; write such as a,b,c")
     return list(dict.fromkeys(names))
 
 
 def check_format(form: str | None, *paths: Path) -> None:
     """Refuse a format where no table is standard input or output."""
     if form is not None and not any(str(path) == "-" for path in paths):
-        raise ValueError(
+        raise InputError(
             f"--format is {form!r}, but is for - alone, and files are known by their extensions; leave it out"
         )
 
@@ -131,10 +132,10 @@ def check_format(form: str | None, *paths: Path) -> None:
 def check_json(out: Path) -> None:
     """Refuse to print a table and JSON about it into one stream."""
     if wanted.json and str(out) == "-":
-        raise ValueError("--json and --out - both take standard output; leave --json out, or name a file")
+        raise InputError("--json and --out - both take standard output; leave --json out, or name a file")
 
 
 def check_size(size: int | None, images: str | None, table: Path) -> None:
     """Refuse a size without images."""
     if size is not None and images is None and not table.is_dir():
-        raise ValueError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")
+        raise InputError(f"--size is {size}, but only images are scaled; pass --images COLUMN or leave it out")

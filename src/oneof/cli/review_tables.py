@@ -14,6 +14,7 @@ from oneof.cli.output import fold, give, say, wanted
 from oneof.cli.votes import Labels
 from oneof.data import label_cells, tables
 from oneof.data.folder import image_paths
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.progress import StageProgress
 from oneof.io.words import shown
@@ -157,7 +158,7 @@ def write_static(
     """Write the first rows of the queue as one page."""
     tables.check_target(out, inputs, table=False)
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--static is {shown(out)}, but a page is written; name it {out.stem + '.html'!r}")
+        raise InputError(f"--static is {shown(out)}, but a page is written; name it {out.stem + '.html'!r}")
     ranking = ranked(model, path, material, by_others)
     with replacing(out) as part:
         part.write_text(static_page(material, ranking, limit, model), encoding="utf-8")
@@ -170,7 +171,7 @@ def apply_to_table(
 ) -> pd.DataFrame:
     """Return the table, as it is written, with decisions in its column of candidate sets."""
     if table.suffix.lower() == ".npz":
-        raise ValueError(
+        raise InputError(
             f"{shown(table)} holds arrays, which are not written; pass the decisions to oneof fit --decisions"
         )
     every = tables.read_table(table).rows.columns.tolist()
@@ -199,7 +200,7 @@ def _cell(labels: list[Any], row: int, separator: str | None, old: Any, lists: b
     if len(labels) == 1:
         return labels[0]
     if separator is None:
-        raise ValueError(
+        raise InputError(
             f"row {row} is none of these, so that all other classes are left, but a cell holds one label; pass "
             "--separator '|' to write sets, or --none drop"
         )

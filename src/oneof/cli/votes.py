@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from oneof.errors import InputError
+
 if TYPE_CHECKING:
     from oneof.data.tables import Table
     from oneof.labels import Votes
@@ -82,13 +84,13 @@ class VoteOptions:
 
         names = self.columns if classes is None else [str(name) for name in classes]
         if missing := [name for name in names if name not in self.columns]:
-            raise ValueError(f"--counts lacks the classes {missing[:5]} of the model; name all of its columns")
+            raise InputError(f"--counts lacks the classes {missing[:5]} of the model; name all of its columns")
         counts = data.columns[names].replace("", 0).apply(pd.to_numeric, errors="coerce")
         for name in names:
             if counts[name].isna().any():
                 row = int(counts[name].isna().to_numpy().argmax())
                 cell = data.columns[name].iloc[row]
-                raise ValueError(
+                raise InputError(
                     f"the column {name!r} holds {cell!r} in row {row}, but --counts are whole numbers"
                 )
         return vote_counts(counts, classes)
@@ -138,11 +140,11 @@ def scored_labels(
 ) -> Labels:
     """Return where the labels are that predictions are judged by, which have no column by default."""
     if labels is not None and prefix is not None:
-        raise ValueError(f"--labels is {labels!r} and --candidates-prefix is {prefix!r}; give one of them")
+        raise InputError(f"--labels is {labels!r} and --candidates-prefix is {prefix!r}; give one of them")
     other = ("--labels", labels) if prefix is None else ("--candidates-prefix", prefix)
     given = vote_options(other, votes, long, counts, votes_file, denial, separator)
     if given is None and other[1] is None:
-        raise ValueError(
+        raise InputError(
             "there is nothing to score by; pass --labels COLUMN, or votes by --votes, --long or --counts"
         )
     return Labels(given, labels or "labels", separator, prefix)
@@ -153,7 +155,7 @@ def candidates_option(column: str, prefix: str | None = None) -> tuple[str, str 
     if prefix is None:
         return "--candidates", None if column == "candidates" else column
     if column != "candidates":
-        raise ValueError(f"--candidates is {column!r} and --candidates-prefix is {prefix!r}; give one of them")
+        raise InputError(f"--candidates is {column!r} and --candidates-prefix is {prefix!r}; give one of them")
     return "--candidates-prefix", prefix
 
 
@@ -175,22 +177,22 @@ def vote_options(
     if not chosen:
         for name, value in (("--votes-file", votes_file), ("--denial", denial)):
             if value is not None:
-                raise ValueError(f"{name} is {str(value)!r}, but there are no votes; pass --votes or --long")
+                raise InputError(f"{name} is {str(value)!r}, but there are no votes; pass --votes or --long")
         return None
     if len(chosen) > 1:
-        raise ValueError(f"--{chosen[0][0]} and --{chosen[1][0]} are two forms of votes; give one of them")
+        raise InputError(f"--{chosen[0][0]} and --{chosen[1][0]} are two forms of votes; give one of them")
     ((kind, text),) = chosen
     name, value = other
     if value is not None:
-        raise ValueError(f"--{kind} holds the labels, and so does {name} {value!r}; give one of them")
+        raise InputError(f"--{kind} holds the labels, and so does {name} {value!r}; give one of them")
     columns = [name.strip() for name in (text or "").split(",")]
     if "" in columns or len(set(columns)) < len(columns) or (kind == "long" and len(columns) != 3):
         example = "task,worker,label" if kind == "long" else "anna,ben,carl"
-        raise ValueError(f"--{kind} is {text!r}, but must name different columns; write --{kind} {example}")
+        raise InputError(f"--{kind} is {text!r}, but must name different columns; write --{kind} {example}")
     if votes_file is not None and kind != "long":
-        raise ValueError(f"--votes-file is a long table; pass --long with its columns, not --{kind}")
+        raise InputError(f"--votes-file is a long table; pass --long with its columns, not --{kind}")
     if kind == "counts" and (separator is not None or denial is not None):
-        raise ValueError("--counts are numbers; leave out --separator and --denial")
+        raise InputError("--counts are numbers; leave out --separator and --denial")
     return VoteOptions(kind, columns, separator, denial, votes_file)
 
 
@@ -199,7 +201,7 @@ def _one_row_a_task(data: "Table", columns: list[str]) -> "tuple[Table, Any, Any
     import numpy as np
 
     if isinstance(data.rows, np.ndarray):
-        raise ValueError(
+        raise InputError(
             "--long needs rows of a table; give the images one row each, and the votes by --votes-file"
         )
     task = data.columns[columns[0]]
@@ -207,7 +209,7 @@ def _one_row_a_task(data: "Table", columns: list[str]) -> "tuple[Table, Any, Any
     differ = features.assign(**{columns[0]: task}).groupby(columns[0], sort=False).nunique(dropna=False) > 1
     if differ.any().any():
         row, column = next(zip(*np.nonzero(differ.to_numpy()), strict=True))
-        raise ValueError(
+        raise InputError(
             f"the column {differ.columns[column]!r} has different values in the rows of task "
             f"{differ.index[row]!r}, but features belong to a task; mend them, or pass --votes-file"
         )

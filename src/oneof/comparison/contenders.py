@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import clone
 
 from oneof.em import EMClassifier
+from oneof.errors import InputError, KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.words import join_first, listed, shown
 from oneof.methods import Classifier, classifiers
@@ -41,7 +42,7 @@ def choose_contenders(
     chosen = {name: model for name, model in models.items() if name not in left_out}
     if not chosen:
         why = join_first(f"{name} {reason}" for name, reason in left_out.items())
-        raise ValueError(f"no method is left to compare: {why}; name others in methods")
+        raise InputError(f"no method is left to compare: {why}; name others in methods")
     return chosen, left_out
 
 
@@ -49,13 +50,13 @@ def _check_settings(settings: Any) -> dict[str, Any]:
     if settings is None:
         return {}
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
-        raise TypeError(
+        raise KindError(
             f"settings is {shown(settings)}, but must be a dict of names and values; pass such as {{'epochs': 50}}"
         )
     for name in _OWN:
         if name in settings:
             why = "is of one fit alone" if name == "checkpoint" else "is an argument of compare itself"
-            raise ValueError(f"settings holds {name!r}, which {why}; leave it out of settings")
+            raise InputError(f"settings holds {name!r}, which {why}; leave it out of settings")
     return dict(settings)
 
 
@@ -68,27 +69,27 @@ def _named(methods: Any, settings: Mapping[str, Any]) -> Contenders:
         methods = [*DEFAULTS, *(WITH_VIEWS if isinstance(views, str) and "+" in views else ())]
     known: dict[str, Any] = {**classifiers()}
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
-        raise TypeError(
+        raise KindError(
             f"methods is {shown(methods)}, but must be a list of names, such as ['cc', 'idgp'], or a dict of "
             "models by name"
         )
     for position, name in enumerate(methods):
         if not isinstance(name, str) or name.lower() not in known:
-            raise ValueError(f"{shown(name)} is no method; choose among {', '.join(known)}")
+            raise InputError(f"{shown(name)} is no method; choose among {', '.join(known)}")
         if name.lower() in [earlier.lower() for earlier in methods[:position]]:
-            raise ValueError(f"methods names {name!r} twice; name each once, or pass a dict of models by name")
+            raise InputError(f"methods names {name!r} twice; name each once, or pass a dict of models by name")
     return {name.lower(): known[name.lower()]() for name in methods}
 
 
 def _own_models(methods: Mapping[Any, Any]) -> Contenders:
     for name, model in methods.items():
         if not isinstance(name, str) or not isinstance(model, PartialLabelClassifier | EMClassifier):
-            raise TypeError(
+            raise KindError(
                 f"methods holds {shown(name)}: {shown(model)}, but must be a dict of models by name; pass such as "
                 "{'slow': oneof.IDGP(lr=0.01)}"
             )
     if not methods:
-        raise ValueError("methods is empty, but there is nothing to compare then; name at least one")
+        raise InputError("methods is empty, but there is nothing to compare then; name at least one")
     return {name: clone(model) for name, model in methods.items()}
 
 
@@ -98,7 +99,7 @@ def _apply(models: Contenders, settings: Mapping[str, Any]) -> None:
     known = {name for own in names.values() for name in own}
     for name in settings:
         if name not in known:
-            raise ValueError(
+            raise InputError(
                 f"no method among {listed(models)} has a setting {shown(name)}; see oneof methods NAME"
             )
     for key, model in models.items():

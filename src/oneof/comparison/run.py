@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from oneof.comparison.contenders import choose_contenders
 from oneof.comparison.result import HeldOut, MethodComparison, judge, judge_rows
 from oneof.em import EMClassifier
+from oneof.errors import InputError, KindError, TrainingDiverged
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import check
@@ -32,7 +33,6 @@ from oneof.labels import (
 )
 from oneof.labels.sparse_sets import AnySets, row_blocks, set_sizes
 from oneof.methods import CC, Classifier
-from oneof.train.divergence import TrainingDiverged
 from oneof.train.rows import SparseRows
 
 _ANY_METHOD: Any = CC  # rows are the same for all
@@ -132,7 +132,7 @@ def compare(
 def seed_of(random_state: Any) -> int:
     """Return the seed that a random state stands for: a number itself, or one that is drawn."""
     if not accepts_random_state(random_state):
-        raise ValueError(
+        raise InputError(
             f"random_state is {shown(random_state)}, but must be a whole number from 0 to 2**32 - 1, a "
             "RandomState or None"
         )
@@ -143,7 +143,7 @@ def seed_of(random_state: Any) -> int:
 
 def _check_verbose(verbose: Any) -> None:
     if not isinstance(verbose, Integral) or verbose < 0:
-        raise ValueError(f"verbose is {shown(verbose)}, but must be a whole number >= 0; pass 0 or 1")
+        raise InputError(f"verbose is {shown(verbose)}, but must be a whole number >= 0; pass 0 or 1")
 
 
 def _folds(cv: Any, candidates: Any, seed: int) -> Folds:
@@ -151,11 +151,11 @@ def _folds(cv: Any, candidates: Any, seed: int) -> Folds:
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         cv = CandidateKFold(int(cv), shuffle=True, random_state=seed)
     if not (hasattr(cv, "split") and hasattr(cv, "get_n_splits")):  # text, too, can be split
-        raise TypeError(f"cv is {shown(cv)}, but must be a number of folds or a splitter; pass 5")
+        raise KindError(f"cv is {shown(cv)}, but must be a number of folds or a splitter; pass 5")
     folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(candidates, candidates)]
     held_out = np.sort(np.concatenate([test for _, test in folds]))
     if not np.array_equal(held_out, np.arange(candidates.shape[0])):
-        raise ValueError(
+        raise InputError(
             f"cv is {shown(cv)}, which does not hold out every row exactly once; pass a number of folds, or a "
             "splitter such as oneof.CandidateKFold(5)"
         )

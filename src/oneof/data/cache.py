@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from oneof.errors import InputError
 from oneof.io.files import cache_folder
 from oneof.io.words import shown
 
@@ -61,7 +62,7 @@ def image_limit() -> int:
     except ValueError:
         limit = -1.0
     if not 0 <= limit < float("inf"):
-        raise ValueError(
+        raise InputError(
             f"{LIMIT_VARIABLE} is {shown(text)}, but must be a number of gigabytes; set it to 2, or 0"
         )
     return int(limit * 1e9)

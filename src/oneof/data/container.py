@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array
 from oneof.io.words import reason, shown
 from oneof.labels import Votes, encode, vote_counts
@@ -53,7 +54,7 @@ class PartialLabels:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise TypeError(f"name is of type {type(self.name).__name__}, but must be a string: pass str(name)")
+            raise KindError(f"name is of type {type(self.name).__name__}, but must be a string: pass str(name)")
         name = shown(self.name, 60)
         x = _checked_rows(self.x, name)
         candidates, classes = _checked_candidates(self.candidates, self.classes, len(x), name)
@@ -82,7 +83,7 @@ class PartialLabels:
     def votes(self) -> Votes:
         """The candidates with the weights that the counts of votes give them, which `fit` takes as y."""
         if self.counts is None:
-            raise ValueError(f"{shown(self.name, 60)} has no counts of votes; take its candidates")
+            raise InputError(f"{shown(self.name, 60)} has no counts of votes; take its candidates")
         return vote_counts(self.counts, self.classes)
 
     def take(self, rows: ArrayLike | slice) -> Self:
@@ -91,12 +92,12 @@ class PartialLabels:
         try:
             numbers = np.arange(len(self))[chosen]
         except IndexError as error:
-            raise ValueError(
+            raise InputError(
                 f"rows cannot be taken from {shown(self.name, 60)} ({reason(error)}): pass numbers from 0 to "
                 f"{len(self) - 1}, a mask of {len(self)} booleans, or a slice"
             ) from None
         if numbers.ndim != 1 or not len(numbers):
-            raise ValueError(
+            raise InputError(
                 f"rows has shape {numbers.shape}, but must name at least one row in one dimension: pass a list"
             )
         y = None if self.y is None else self.y[chosen]
@@ -113,12 +114,12 @@ def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
     x = as_array(rows, "x")
     is_table, is_images = x.ndim == 2, x.ndim in (3, 4)
     if not ((is_table or is_images) and (x.dtype.kind == "f" or (is_images and x.dtype == np.uint8))):
-        raise ValueError(
+        raise InputError(
             f"x of {name} has shape {x.shape} and type {x.dtype}, but must be a table (n, features) of floats "
             "or images (n, height, width[, channels]) of uint8 or floats: reshape or convert it"
         )
     if not x.size:
-        raise ValueError(f"x of {name} has shape {x.shape}, but must not be empty: pass at least one row")
+        raise InputError(f"x of {name} has shape {x.shape}, but must not be empty: pass at least one row")
     return x
 
 
@@ -129,13 +130,13 @@ def _checked_candidates(
     matrix = candidates.toarray() if sparse.issparse(candidates) else as_array(candidates, "candidates")
     k = as_array(classes, "classes").size
     if matrix.shape != (n, k) or k < 2:
-        raise ValueError(
+        raise InputError(
             f"candidates of {name} has shape {matrix.shape}, but x has {n} rows and classes {k} names: pass one "
             "row for each row of x and one column for each of at least two classes"
         )
     wrong = matrix[(matrix != 0) & (matrix != 1)]
     if wrong.size:
-        raise ValueError(
+        raise InputError(
             f"candidates of {name} holds values such as {shown(wrong[0])}, but may hold only 0 and 1: "
             "turn class names into a matrix with oneof.encode"
         )
@@ -146,13 +147,13 @@ def _checked_truth(labels: Any, n: int, k: int, name: str) -> NDArray[np.int64]:
     """Return class numbers (n,)."""
     y = as_array(labels, "y")
     if y.shape != (n,) or y.dtype.kind not in "ui":
-        raise ValueError(
+        raise InputError(
             f"y of {name} has shape {y.shape} and type {y.dtype}, but must hold {n} integers, one class number "
             "for each row of x: convert it, or pass None"
         )
     outside = y[(y < 0) | (y >= k)]
     if outside.size:
-        raise ValueError(
+        raise InputError(
             f"y of {name} holds {shown(outside[0])}, but must hold the numbers 0 to {k - 1} of the classes: "
             "number the labels by their place in classes"
         )
@@ -163,7 +164,7 @@ def _checked_counts(counts: Any, candidates: NDArray[np.bool_], name: str) -> ND
     """Return counts (n, K), above 0 where and only where a class is a candidate."""
     matrix = as_array(counts, "counts")
     if matrix.dtype.kind not in "ui" or matrix.shape != candidates.shape or ((matrix > 0) != candidates).any():
-        raise ValueError(
+        raise InputError(
             f"counts of {name} must be whole numbers of shape {candidates.shape}, above 0 for candidates alone: "
             "pass counts > 0 as candidates"
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.download import Meter
+from oneof.errors import InputError
 from oneof.io.words import join_first, reason, shown
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
     try:
         from PIL.Image import DecompressionBombWarning  # noqa: PLC0415 - Pillow is optional
     except ImportError:
-        raise ValueError("images need Pillow, which is missing; pip install oneof[data]") from None
+        raise InputError("images need Pillow, which is missing; pip install oneof[data]") from None
     with warnings.catch_warnings():
         warnings.simplefilter("error", DecompressionBombWarning)
         headers = _in_threads(_read_header, files, workers, Meter("headers", len(files), visible=False))
@@ -42,7 +43,7 @@ def decode(files: list[Path], size: Any, channels: int | None, workers: int | No
         try:
             images = np.empty((len(files), *size) if gray else (len(files), *size, 3), np.uint8)
         except (MemoryError, ValueError):  # ValueError for sizes beyond any memory
-            raise ValueError(
+            raise InputError(
                 f"{len(files)} images of height and width {shown(size)} do not fit into memory; pass a smaller "
                 "size"
             ) from None
@@ -58,7 +59,7 @@ def _common_size(files: list[Path], sizes: list[tuple[int, int]]) -> tuple[int, 
     """Return the height and width that all images have."""
     for path, size in zip(files, sizes, strict=True):
         if size != sizes[0]:
-            raise ValueError(
+            raise InputError(
                 f"{shown(files[0])} has height and width {sizes[0]}, and {shown(path)} has {size}, but all images "
                 "must have one size; pass size=(height, width) to scale them"
             )
@@ -88,7 +89,7 @@ def _in_threads(
     if broken:
         room = _ROOM // min(len(broken), _SHOWN) // 2
         named = (f"{shown(path, room)} ({reason(error, room)})" for path, error in broken.items())
-        raise ValueError(
+        raise InputError(
             f"no image can be read from {join_first(named, _SHOWN, 2 * _ROOM)}; mend the files or drop their rows"
         )
     return results
@@ -99,7 +100,7 @@ def _read_header(path: Path, _: int) -> tuple[tuple[int, int], bool]:
     with _opened(path) as image:
         width, height = image.size
         if not (width and height):
-            raise ValueError(f"it is {width} pixels wide and {height} high")
+            raise InputError(f"it is {width} pixels wide and {height} high")
         # Without EXIF data in the header the image is upright, or Pillow turns it itself, as it does for TIFF.
         turned = "exif" in image.info and image.getexif().get(_ORIENTATION) in _TURNED
         return ((width, height) if turned else (height, width)), image.mode in _GRAY
@@ -117,7 +118,7 @@ def _read_pixels(path: Path, size: tuple[int, int], mode: str) -> Bytes:
     if upright.mode.startswith("I;16"):
         upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
     elif upright.mode in ("I", "F"):
-        raise ValueError(f"its values are of type {upright.mode}, but must have 8 or 16 bits")
+        raise InputError(f"its values are of type {upright.mode}, but must have 8 or 16 bits")
     elif upright.mode == "P":
         upright = upright.convert("RGBA")  # its palette may hold transparent colours
     upright = upright.convert(mode)
@@ -131,10 +132,10 @@ def _opened(path: Path) -> "Image":
     try:
         return Image.open(path, formats=_FORMATS)
     except UnidentifiedImageError:
-        raise ValueError(f"it is none of {', '.join(_FORMATS)}") from None
+        raise InputError(f"it is none of {', '.join(_FORMATS)}") from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         most = Image.MAX_IMAGE_PIXELS
-        raise ValueError(f"it says that it has more than {most} pixels, as a decompression bomb does") from None
+        raise InputError(f"it says that it has more than {most} pixels, as a decompression bomb does") from None
 
 
 def listed_files(paths: Iterable[Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oneof.data.catalogue import Archive, Dataset, File
+from oneof.errors import InputError
 from oneof.io.files import beside, remove_leftovers, replacing
 from oneof.io.progress import Display
 from oneof.io.words import reason, shown
@@ -146,7 +147,7 @@ def _download(url: str, part: Path, size: int, **checksum: str) -> None:
         download(url, str(part), None)
     for algorithm, expected in checksum.items():
         if (found := digest(part, algorithm)) != expected:
-            raise ValueError(f"it sends a file with the {algorithm} checksum {found}, not {expected}")
+            raise InputError(f"it sends a file with the {algorithm} checksum {found}, not {expected}")
 
 
 def _drop_encoding(response: Any, **_: Any) -> None:
@@ -166,7 +167,7 @@ class _SizeLimit:
         """Show how many bytes have arrived."""
         done = self._part.stat().st_size
         if done > self._size:
-            raise ValueError(f"it sends more than {self._size} bytes")
+            raise InputError(f"it sends more than {self._size} bytes")
         self._meter.show(done)
 
     def reset(self) -> None:
@@ -183,21 +184,21 @@ def _unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
             if member.size > most:
-                raise ValueError(f"{shown(member.name)} in the archive has {member.size} bytes, more than {most}")
+                raise InputError(f"{shown(member.name)} in the archive has {member.size} bytes, more than {most}")
             if member.name not in wanted:
                 continue
             file = wanted.pop(member.name)
             content = tar.extractfile(member) if member.isreg() else None
             if content is None:
-                raise ValueError(f"{shown(member.name)} in the archive is no regular file")
+                raise InputError(f"{shown(member.name)} in the archive is no regular file")
             with _new_folder((folder / file.path).parent), replacing(folder / file.path) as part:
                 with part.open("wb") as target:
                     shutil.copyfileobj(content, target)
                 if (found := digest(part, "sha256")) != file.sha256:
-                    raise ValueError(f"{shown(member.name)} in the archive has the sha256 checksum {found}")
+                    raise InputError(f"{shown(member.name)} in the archive has the sha256 checksum {found}")
             if not wanted:
                 return
-    raise ValueError(f"{next(iter(wanted))!r} is not in the archive")
+    raise InputError(f"{next(iter(wanted))!r} is not in the archive")
 
 
 class Meter(Display):

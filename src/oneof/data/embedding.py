@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oneof.data.download import Meter
 from oneof.data.folder import StrPath, decode_images
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.words import shown
 from oneof.nn.pretrained import Sentences, pretrained_body
@@ -49,6 +50,7 @@ def embed(
     Returns
     -------
     array of shape (n, d)
+        A row of features for each item.
     """
     _check(items, model, text, batch_size)
     place = resolve_device(device)
@@ -79,7 +81,7 @@ def class_folders(folder: StrPath) -> tuple[list[str], list[str]]:
     classes = sorted(each for each in base.iterdir() if each.is_dir() and not each.name.startswith("."))
     files = [(file, each.name) for each in classes for file in sorted(each.rglob("*")) if _is_image(file)]
     if not files:
-        raise ValueError(
+        raise InputError(
             f"{shown(base)} has no image in a sub-folder, but a folder of images has one sub-folder for each "
             "class; sort them so, or give a table that names the files"
         )
@@ -92,17 +94,17 @@ def _is_image(path: Path) -> bool:
 
 def _check(items: Any, model: Any, text: Any, batch_size: Any) -> None:
     if not isinstance(text, bool):
-        raise TypeError(f"text is {shown(text, 60)}, but must be True or False; pass one of them")
+        raise KindError(f"text is {shown(text, 60)}, but must be True or False; pass one of them")
     listed = isinstance(items, list | tuple) or (isinstance(items, np.ndarray) and items.ndim == 1)
     if not listed or not len(items):
-        raise TypeError(
+        raise KindError(
             f"items is {shown(items, 60)}, but must be a list of {'texts' if text else 'paths'}; pass one"
         )
     wrong = [each for each in items if not isinstance(each, str if text else str | PathLike)]
     if wrong:
         what = "texts; fill gaps with ''" if text else "paths; drop the others"
-        raise TypeError(f"items holds {shown(wrong[0], 60)}, but must hold {what}")
+        raise KindError(f"items holds {shown(wrong[0], 60)}, but must hold {what}")
     if not isinstance(model, str):
-        raise TypeError(f"model is {shown(model, 60)}, but must be a name such as 'timm:resnet18'; pass one")
+        raise KindError(f"model is {shown(model, 60)}, but must be a name such as 'timm:resnet18'; pass one")
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"batch_size is {shown(batch_size, 60)}, but must be a whole number >= 1; pass one")
+        raise InputError(f"batch_size is {shown(batch_size, 60)}, but must be a whole number >= 1; pass one")

@@ -23,6 +23,7 @@ from oneof.data.container import PartialLabels
 from oneof.data.decoding import Bytes, decode, listed_files
 from oneof.data.label_cells import label_sets
 from oneof.data.tables import read_table
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.files import cache_folder, replacing
 from oneof.io.words import shown, warn
@@ -59,8 +60,8 @@ def load_images(
         The columns of the candidate sets, such as ``cat|dog``, and of the file names.
     separator : str or None, default="|"
         Between the labels of a set; None takes each cell for a single label.
-    size, cache, workers, progress
-        As for `decode_images`.
+    size, cache, workers, progress : as for `decode_images`
+        Height and width, where decoded images are kept, how many threads decode, and whether progress is shown.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def load_images(
     sets = label_sets(columns[candidates], separator)
     empty = [name for name, labels in zip(names, sets, strict=True) if labels is None or labels == []]
     if empty:
-        raise ValueError(
+        raise InputError(
             f"the candidate set is empty for {listed_files(empty)}, but every image needs at least one label; "
             f"fill in the column {shown(candidates)} of {shown(path)} or drop the rows"
         )
@@ -87,16 +88,16 @@ def load_images(
 def _check_columns(candidates: Any, file: Any, separator: Any) -> None:
     for name, value in {"candidates": candidates, "file": file}.items():
         if not isinstance(value, str):
-            raise TypeError(f"{name} is {shown(value)}, but must be the name of a column; pass a string")
+            raise KindError(f"{name} is {shown(value)}, but must be the name of a column; pass a string")
     if not isinstance(separator, str | None):
-        raise TypeError(f"separator is {shown(separator)}, but must be a string; pass one such as '|', or None")
+        raise KindError(f"separator is {shown(separator)}, but must be a string; pass one such as '|', or None")
 
 
 def image_paths(table: Path, file: str, names: Sequence[Any], folder: StrPath | None = None) -> list[Path]:
     """Return the paths of the files that the column ``file`` of a table names, in a folder or beside it."""
     nameless = [row for row, name in enumerate(names) if not (isinstance(name, str) and name)]
     if nameless:
-        raise ValueError(
+        raise InputError(
             f"{shown(table)} names no file in {rows_text(nameless)}; fill in the column {shown(file)}"
         )
     base = table.parent if folder is None else as_path(folder, "folder")
@@ -155,20 +156,20 @@ def decode_images(
 
 def _check_settings(size: Any, channels: Any, workers: Any) -> None:
     if not (size is None or (isinstance(size, tuple | list) and len(size) == 2 and all(map(_is_count, size)))):
-        raise ValueError(
+        raise InputError(
             f"size is {shown(size)}, but must be a number of pixels or (height, width); pass 32 or (32, 48)"
         )
     if size is not None and max(size) > _LARGEST_SIDE:
-        raise ValueError(
+        raise InputError(
             f"size is {shown(size)}, but more than {_LARGEST_SIDE} pixels a side do not fit into memory; "
             "pass a smaller size"
         )
     if channels not in (None, 1, 3):
-        raise ValueError(
+        raise InputError(
             f"channels is {shown(channels)}, but must be 1 for gray or 3 for colour; pass one of them or None"
         )
     if not (workers is None or _is_count(workers)):
-        raise ValueError(f"workers is {shown(workers)}, but must be a number of threads; pass 1 or more, or None")
+        raise InputError(f"workers is {shown(workers)}, but must be a number of threads; pass 1 or more, or None")
 
 
 def _is_count(value: Any) -> bool:
@@ -178,7 +179,7 @@ def _is_count(value: Any) -> bool:
 def _key(files: list[Path], size: Any, channels: int | None) -> str:
     """Return the hash of settings and of names, sizes and times of the files; refuse files that do not exist."""
     if not files:
-        raise ValueError("there are no images to decode; pass at least one path")
+        raise InputError("there are no images to decode; pass at least one path")
     facts, missing = [], []
     for path in files:
         try:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.matlab import read_matrices
+from oneof.errors import InputError
 from oneof.io.words import reason, shown
 
 Bytes = NDArray[np.uint8]
@@ -44,11 +45,11 @@ def read_idx(path: Path, ndim: int) -> Bytes:
         file: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
         header = file.read(4 + 4 * ndim)
         if header[:3] != b"\0\0\x08":
-            raise ValueError(
+            raise InputError(
                 f"it begins with {header[:4]!r}, but bytes in idx format with {bytes([0, 0, 8, ndim])!r}"
             )
         if header[3:4] != bytes([ndim]):
-            raise ValueError(
+            raise InputError(
                 f"its values have {header[3]} dimensions, but images have 3 and labels 1; are they swapped?"
             )
         shape = np.frombuffer(header, ">u4", offset=4).tolist()
@@ -56,7 +57,7 @@ def read_idx(path: Path, ndim: int) -> Bytes:
         # Checked before unpacking: the header of a broken file may state a size that exceeds the memory.
         content = file.read(size + 1) if size <= most and len(shape) == ndim else b""
         if len(content) != size:
-            raise ValueError(f"it promises {shape} values, but holds {'more' if len(content) > size else 'fewer'}")
+            raise InputError(f"it promises {shape} values, but holds {'more' if len(content) > size else 'fewer'}")
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
@@ -81,7 +82,7 @@ def read_cifar(path: Path, labels: int) -> tuple[Bytes, Bytes]:
     with _reading(path):
         content = np.fromfile(path, np.uint8)
         if not content.size or content.size % row:
-            raise ValueError(
+            raise InputError(
                 f"it has {content.size} bytes, which are not whole images of {row} bytes with their labels"
             )
     rows = content.reshape(-1, row)
@@ -111,17 +112,17 @@ def read_mat(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArra
         found = read_matrices(path.read_bytes(), [key for keys in _MAT_KEYS for key in keys])
         keys = next((keys for keys in _MAT_KEYS if found.keys() >= set(keys)), None)
         if keys is None:
-            raise ValueError(f"it lacks a matrix of {_MAT_KEYS[0][0]}, {_MAT_KEYS[0][1]} or {_MAT_KEYS[0][2]}")
+            raise InputError(f"it lacks a matrix of {_MAT_KEYS[0][0]}, {_MAT_KEYS[0][1]} or {_MAT_KEYS[0][2]}")
         x, sets, truth = (found[key] for key in keys)
         if sets.shape != truth.shape or len(x) not in sets.shape:
-            raise ValueError(
+            raise InputError(
                 f"its features have shape {x.shape}, its candidates {sets.shape} and its true labels {truth.shape}"
                 ", which do not go together"
             )
         if sets.shape[1] == len(x):  # also if square: published files are classes x instances
             sets, truth = sets.T, truth.T
         if not (np.isin(sets, (0, 1)).all() and np.isin(truth, (0, 1)).all() and (truth.sum(1) == 1).all()):
-            raise ValueError("its candidates are not all 0 or 1, or its true labels are not one for each instance")
+            raise InputError("its candidates are not all 0 or 1, or its true labels are not one for each instance")
     return x.astype(np.float64, order="C"), sets.astype(bool, order="C"), truth.argmax(1).astype(np.int64)
 
 
@@ -137,7 +138,7 @@ def read_counts(path: Path) -> NDArray[np.int64]:
         counts = content["counts"] if isinstance(content, np.lib.npyio.NpzFile) else content
         whole = counts.ndim == 2 and counts.dtype.kind in "uif" and (counts % 1 == 0).all()
         if not (whole and (counts >= 0).all() and (counts.sum(1) > 0).all()):
-            raise ValueError("it holds no matrix of whole numbers with a vote in every row")
+            raise InputError("it holds no matrix of whole numbers with a vote in every row")
     return np.asarray(counts, dtype=np.int64)
 
 
@@ -149,6 +150,6 @@ def _reading(path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} cannot be read ({reason(error)}); put the published file in its place"
         ) from None

@@ -21,6 +21,7 @@ from oneof.data import corrupt
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import CIFAR100_SUPERCLASSES
 from oneof.data.container import PartialLabels
+from oneof.errors import InputError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io import tensors as tensor_file
 from oneof.io.files import cache_folder
@@ -156,7 +157,7 @@ def scaled_likelihoods(candidates: NDArray[np.bool_], process: str, arguments: M
 
 def _true_labels(data: PartialLabels) -> NDArray[Any]:
     if data.y is None:
-        raise ValueError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
+        raise InputError(f"data set {shown(data.name)} has no true labels, but sets are made of them")
     return data.y
 
 
@@ -181,7 +182,7 @@ def checksum(candidates: NDArray[np.bool_]) -> str:
 def asks_annotator(process: str) -> bool:
     """Return whether a process depends on the instance, by the scores of an annotator."""
     if not isinstance(process, str) or process not in corrupt.PROCESSES:
-        raise ValueError(f"process is {shown(process)}, but must be one of {', '.join(corrupt.PROCESSES)}")
+        raise InputError(f"process is {shown(process)}, but must be one of {', '.join(corrupt.PROCESSES)}")
     return "scores" in inspect.signature(corrupt.PROCESSES[process]).parameters
 
 
@@ -197,7 +198,7 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
     foreign = [name for name in parameters if name not in allowed]
     if foreign:
         takes = f"takes {', '.join(allowed)}" if allowed else "takes no parameters"
-        raise ValueError(f"the process {shown(process)} has no parameter {shown(foreign[0])}; it {takes}")
+        raise InputError(f"the process {shown(process)} has no parameter {shown(foreign[0])}; it {takes}")
     arguments = {
         name: known[name].default for name in allowed if known[name].default is not inspect.Parameter.empty
     }
@@ -207,7 +208,7 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
         arguments["n_classes"] = len(data.classes)
     if "groups" in known:
         if len(data.classes) != len(CIFAR100_SUPERCLASSES) or data.name != "cifar-100":
-            raise ValueError(
+            raise InputError(
                 f"the process {shown(process)} needs groups of classes, but {shown(data.name)} has none; use it "
                 "with cifar-100, or call oneof.data.corrupt.hierarchical with groups of your own"
             )
@@ -215,7 +216,7 @@ def _arguments(data: PartialLabels, process: str, parameters: Mapping[str, Any])
     arguments |= parameters
     missing = [name for name in allowed if name not in arguments]
     if missing:
-        raise ValueError(f"the process {shown(process)} needs a value for {missing[0]!r}")
+        raise InputError(f"the process {shown(process)} needs a value for {missing[0]!r}")
     return arguments
 
 
@@ -284,7 +285,7 @@ def _read(path: Path) -> Generated:
     try:
         return Generated(tensors["candidates"].numpy(), facts["manifest"])
     except KeyError:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} lacks candidate sets or a manifest; oneof cache --clear --kind candidates removes it"
         ) from None
 

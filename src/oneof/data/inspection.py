@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneof.data.corrupt import true_labels
+from oneof.errors import InputError
 from oneof.labels import Votes, encode
 from oneof.pages.frame import one_line
 
@@ -14,6 +15,7 @@ Counts = NDArray[np.int64]
 
 ENOUGH = 10  # rows from which on "always" is more than chance
 _BLOCK = 2**16  # rows whose products float32 counts exactly
+_LISTED = 20  # rows of a kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,15 @@ class Companions:
         return [(int(j), int(k)) for j, k in pairs[order]]
 
 
+@dataclass(frozen=True)
+class FoundRow:
+    """A row that is worth a look: its number, counted from 0, its candidates, and why."""
+
+    number: int
+    labels: tuple[str, ...]
+    why: str
+
+
 @dataclass(frozen=True, eq=False)
 class Inspection:
     """What `inspect` counted."""
@@ -54,6 +65,7 @@ class Inspection:
     by_truth: Companions | None  # None where the truth is unknown
     outside: int | None  # rows whose truth is no candidate; None where the truth is unknown
     votes: Votes | None = None  # where the sets come from votes
+    found: tuple[FoundRow, ...] = ()  # rows without their truth, and those with the most candidates
 
     @property
     def mean_size(self) -> float:
@@ -109,22 +121,38 @@ def inspect(candidates: Any, classes: Any = None, y: ArrayLike | None = None) ->
     """
     sets, names = encode(candidates, classes)
     by_truth = outside = None
+    missed = np.array([], dtype=np.int64)
     if y is not None:
         truth = true_labels(y, len(names))
         if len(truth) != len(sets):
-            raise ValueError(f"y has {len(truth)} labels, but must have one for each of the {len(sets)} sets")
+            raise InputError(f"y has {len(truth)} labels, but must have one for each of the {len(sets)} sets")
         counts = np.stack([sets[truth == j].sum(0) for j in range(len(names))])
         by_truth = _companions(np.bincount(truth, minlength=len(names)), counts)
-        outside = int((~sets[np.arange(len(sets)), truth]).sum())
+        missed = np.flatnonzero(~sets[np.arange(len(sets)), truth])
+        outside = len(missed)
+    shown = tuple(one_line(str(name)) or "(blank)" for name in names.tolist())
     return Inspection(
-        names=tuple(one_line(str(name)) or "(blank)" for name in names.tolist()),
+        names=shown,
         rows=len(sets),
         sizes=np.bincount(sets.sum(1), minlength=1 + len(names)),
         by_set=_companions(sets.sum(0), _together(sets)),
         by_truth=by_truth,
         outside=outside,
         votes=candidates if isinstance(candidates, Votes) else None,
+        found=_worth_a_look(sets, shown, missed),
     )
+
+
+def _worth_a_look(sets: NDArray[np.bool_], names: tuple[str, ...], missed: Counts) -> tuple[FoundRow, ...]:
+    """Return rows whose truth is no candidate, and those with the most candidates, a few of each."""
+    sizes = sets.sum(1)
+    largest = np.argsort(-sizes, kind="stable")[:_LISTED]
+
+    def row(number: int, why: str) -> FoundRow:
+        return FoundRow(number, tuple(names[k] for k in np.flatnonzero(sets[number])), why)
+
+    found = [row(i, "its truth is no candidate") for i in missed[:_LISTED].tolist()]
+    return (*found, *(row(i, f"{sizes[i]} candidates") for i in largest.tolist() if sizes[i] > 1))
 
 
 def _together(sets: NDArray[np.bool_]) -> Counts:

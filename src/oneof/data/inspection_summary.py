@@ -247,6 +247,7 @@ def render_page(inspection: Inspection, title: str) -> str:
         sizes=[(size, count / inspection.rows) for size, count in size_bins(inspection)],
         labels=[(inspection.names[k], float(inspection.frequency[k])) for k in order],
         maps=maps,
+        rows=[(str(each.number), each.why, each.labels) for each in inspection.found],
         annotators=annotator_bars(inspection.votes) if inspection.votes else [],
         pairs=pair_bars(inspection.votes) if inspection.votes else [],
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
 from oneof.labels.separators import is_list_text
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -31,7 +32,7 @@ def label_sets(column: Any, separator: str | None = None, classes: NDArray[Any] 
         One item per row.
     """
     if separator == "":
-        raise ValueError("separator is '', but must have a character; pass one such as '|'")
+        raise InputError("separator is '', but must have a character; pass one such as '|'")
     cells = _parsed(column.tolist()) or [_split(cell, separator) for cell in column.tolist()]
     if classes is None:
         return cells

@@ -11,6 +11,7 @@ from oneof.data.catalogue import DATASETS, Dataset, File, ImageName, TableName, 
 from oneof.data.container import PartialLabels
 from oneof.data.download import digest, fetch, remove_archive
 from oneof.data.formats import Bytes, read_cifar, read_counts, read_idx, read_mat
+from oneof.errors import InputError
 from oneof.io.arguments import as_path
 from oneof.io.files import cache_folder
 from oneof.io.words import alternatives, shown
@@ -48,7 +49,7 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
         The test images of cifar-10, the labels that were named, and ``counts``, how often; `votes` weighs them.
     """
     if not isinstance(name, str) or name not in DATASETS:
-        raise ValueError(f"there is no data set {shown(name)}; {alternatives(str(name).lower(), DATASETS)}")
+        raise InputError(f"there is no data set {shown(name)}; {alternatives(str(name).lower(), DATASETS)}")
     dataset = DATASETS[name]
     paths = _locate(dataset, data_folder(root))
     if dataset.format == "mat":
@@ -107,7 +108,7 @@ def _locate(dataset: Dataset, folder: Path) -> list[Path]:
     found = {file: _find(folder, file) for file in dataset.files}
     for file, path in found.items():
         if path and file.sha256 and (checksum := digest(path, "sha256")) != file.sha256:
-            raise ValueError(
+            raise InputError(
                 f"{shown(path)} has the sha256 checksum {checksum}, but the published file has {file.sha256}; "
                 "move it away to have it downloaded, or put the published file in its place"
             )
@@ -158,7 +159,7 @@ def _with_counts(dataset: Dataset, images: Path, counts: Path) -> PartialLabels:
     x, labels = read_cifar(images, dataset.label_bytes)
     matrix = read_counts(counts)
     if matrix.shape != (len(x), len(dataset.classes)):
-        raise ValueError(
+        raise InputError(
             f"{shown(counts)} has counts of shape {matrix.shape}, but {dataset.name} has {len(x)} images and "
             f"{len(dataset.classes)} classes; put the published file in its place"
         )
@@ -171,7 +172,7 @@ def _table(dataset: Dataset, path: Path) -> PartialLabels:
     x, candidates, y = read_mat(path)
     found, expected = (*x.shape, candidates.shape[1]), (*dataset.rows, *dataset.shape, len(dataset.classes))
     if found != expected:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} has {found} rows, features and classes, but {dataset.name} has {expected}; put the "
             "published file in its place"
         )

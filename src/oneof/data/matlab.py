@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
+
 _HEADER = 128
 _MAGIC = b"\x00\x01IM"  # ends the header: version 5, little-endian
 _NUMBERS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
@@ -41,12 +43,12 @@ def read_matrices(content: bytes, wanted: Collection[str]) -> dict[str, NDArray[
         Of the type in which the values are stored: MATLAB writes whole floats as bytes.
     """
     if content[:_HEADER][-4:] != _MAGIC:
-        raise ValueError("it is not of MATLAB version 5; save it there with `save -v7`")
+        raise InputError("it is not of MATLAB version 5; save it there with `save -v7`")
     file, found = _Elements(memoryview(content)[_HEADER:]), {}
     while file.rest:
         kind, data = file.next()
         if kind not in (_VARIABLE, _DEFLATED):
-            raise ValueError(f"it has an element of the unknown type {kind}")
+            raise InputError(f"it has an element of the unknown type {kind}")
         head = _inflated(data, _HEAD) if kind == _DEFLATED else data
         variable = _Elements(head)
         flags = int(variable.numbers()[0])
@@ -56,7 +58,7 @@ def read_matrices(content: bytes, wanted: Collection[str]) -> dict[str, NDArray[
         if name not in wanted:
             continue
         if flags & _COMPLEX or len(shape) != 2 or min(shape) < 1 or math.prod(shape) > _MOST_VALUES:
-            raise ValueError(f"its {name} has shape {shape}, but must be a matrix of 1 to 2**26 real numbers")
+            raise InputError(f"its {name} has shape {shape}, but must be a matrix of 1 to 2**26 real numbers")
         if kind == _DEFLATED:  # inflate again, now to the end
             variable = _Elements(_inflated(data, _most_bytes(*shape))[len(head) - len(variable.rest) :])
         found[name] = (_sparse if flags & 0xFF == _SPARSE else _dense)(variable, *shape)
@@ -72,14 +74,14 @@ class _Elements:
     def next(self) -> tuple[int, memoryview]:
         """Return the type and the data of the next element."""
         if len(self.rest) < 8:
-            raise ValueError("it is cut off")
+            raise InputError("it is cut off")
         kind, size = struct.unpack_from("<II", self.rest)
         start, end = 8, 8 + size + (-size % 8 if kind != _DEFLATED else 0)
         if kind >> 16:
             kind, size, start, end = kind & 0xFFFF, kind >> 16, 4, 8
         data = self.rest[start : min(start + size, end)]
         if len(data) < size:
-            raise ValueError("it is cut off")
+            raise InputError("it is cut off")
         self.rest = self.rest[end:]
         return kind, data
 
@@ -87,7 +89,7 @@ class _Elements:
         """Return the values of the next element."""
         kind, data = self.next()
         if kind not in _NUMBERS:
-            raise ValueError(f"it has values of the unknown type {kind}")
+            raise InputError(f"it has values of the unknown type {kind}")
         return np.frombuffer(data, _NUMBERS[kind])
 
 
@@ -111,7 +113,7 @@ def _sparse(variable: _Elements, rows: int, columns: int) -> NDArray[Any]:
     lengths = bounds[1:].astype(np.int64) - bounds[:-1]
     stored = int(lengths.sum())  # the arrays may be longer
     if (lengths < 0).any() or stored > len(row) or ((row < 0) | (row >= rows))[:stored].any():
-        raise ValueError("it has a sparse matrix with values outside of it")
+        raise InputError("it has a sparse matrix with values outside of it")
     matrix = np.zeros((rows, columns), values.dtype)
     matrix[row[:stored], np.repeat(np.arange(columns), lengths)] = values[:stored]
     return matrix

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
 from oneof.io.arguments import check_text
 from oneof.io.schema import has_half_characters
 from oneof.io.words import alternatives, listed, reason, shortened, shown, warn
@@ -46,7 +47,7 @@ def kind_of(path: Path, kinds: Sequence[str]) -> str:
         if path.name.lower().endswith(kind):
             _need_package(path, kind)
             return kind
-    raise ValueError(
+    raise InputError(
         f"{shown(path)} must end in {', '.join(kinds[:-1])} or {kinds[-1]}; rename or convert the file"
     )
 
@@ -57,7 +58,7 @@ def _need_package(path: Path, kind: str) -> None:
         if package is not None:
             __import__(package)
     except ImportError:
-        raise ValueError(f"{shown(path)} needs {package}, which is missing; pip install {extra}") from None
+        raise InputError(f"{shown(path)} needs {package}, which is missing; pip install {extra}") from None
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} cannot be read ({reason(error)}); mend the file, or give it the extension of its "
             "format"
         ) from None
@@ -121,11 +122,11 @@ def _read_json_lines(path: Path, kind: str, content: Content, columns: list[str]
 def _record(number: int, line: str) -> dict[str, Any]:
     record = json.loads(line)
     if not isinstance(record, dict):
-        raise ValueError(
+        raise InputError(
             f"line {number} is {shown(record, 60)}, but must be an object with a value for each column"
         )
     if "\\u" in line and has_half_characters(record):
-        raise ValueError(f"line {number} has half of a character, such as \\ud800")
+        raise InputError(f"line {number} has half of a character, such as \\ud800")
     return record
 
 
@@ -150,7 +151,7 @@ def _read_parquet(path: Path, content: Content, columns: list[str]) -> Table:
         frame = pd.read_parquet(content)
         frame.columns = frame.columns.map(str)
         if not frame.columns.is_unique:
-            raise ValueError(f"{listed(frame.columns[frame.columns.duplicated()])} occurs more than once")
+            raise InputError(f"{listed(frame.columns[frame.columns.duplicated()])} occurs more than once")
         # An index with a name may be an id, but is no feature.
         indexed = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
         _check_encoding(indexed)
@@ -167,13 +168,13 @@ def _check_encoding(frame: Any) -> None:
             try:
                 pyarrow.array(column).validate(full=True)
             except pyarrow.ArrowException:
-                raise ValueError(f"the column {shown(name)} holds text that is no UTF-8") from None
+                raise InputError(f"the column {shown(name)} holds text that is no UTF-8") from None
 
 
 def _read_npz(path: Path, content: Content, columns: list[str]) -> Table:
     with _reading(path):
         if not zipfile.is_zipfile(content):
-            raise ValueError("it is no zip archive")
+            raise InputError("it is no zip archive")
         with np.load(content, allow_pickle=False) as file:
             names = file.files
             arrays = {name: file[name] for name in {"x", "classes", *columns} if name in names}
@@ -182,13 +183,13 @@ def _read_npz(path: Path, content: Content, columns: list[str]) -> Table:
         _check_member(path, name, array)
     x = arrays["x"]
     if x.ndim not in (2, 3, 4) or 0 in x.shape[1:]:
-        raise ValueError(
+        raise InputError(
             f"the array x of {shown(path)} has shape {x.shape}, but must be a table (n, features) or images "
             "(n, height, width[, channels]); reshape it"
         )
     for name in columns:
         if arrays[name].shape[:1] != x.shape[:1]:
-            raise ValueError(
+            raise InputError(
                 f"the array {shown(name)} of {shown(path)} has shape {arrays[name].shape}, but x has {len(x)} "
                 "rows; give both as many rows"
             )
@@ -202,7 +203,7 @@ def _check_member(path: Path, name: str, array: Any) -> None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
         kind = shortened(str(array.dtype), 60) if isinstance(array, np.ndarray) else "bytes, no array"
         expected = "numbers" if name == "x" else "numbers or text"
-        raise ValueError(
+        raise InputError(
             f"the array {shown(name)} of {shown(path)} is of type {kind}, but must hold {expected}; convert it "
             "and write it with numpy.savez"
         )
@@ -220,7 +221,7 @@ def _matrix_sets(array: NDArray[Any], classes: NDArray[Any] | None) -> Any:
 def _check_columns(path: Path, wanted: list[str], names: Collection[str]) -> None:
     for name in wanted:
         if name not in names:
-            raise ValueError(f"{shown(path)} has no column {shown(name)}; {alternatives(name, names)}")
+            raise InputError(f"{shown(path)} has no column {shown(name)}; {alternatives(name, names)}")
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def _write_excel(frame: Any, raw: IO[bytes]) -> None:
     from openpyxl.cell import WriteOnlyCell  # noqa: PLC0415
 
     if len(frame) > _MOST_EXCEL_ROWS:
-        raise ValueError(
+        raise InputError(
             f"there are {len(frame)} rows, but a sheet of Excel has {_MOST_EXCEL_ROWS}; write a .csv or .parquet "
             "file"
         )

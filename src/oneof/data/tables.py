@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from oneof.data.table_formats import READABLE, WRITABLE, Content, Table, kind_of, read, writer
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.words import listed, reason, shown
 
@@ -62,7 +63,7 @@ def read_table(
         path = Path("standard input")  # as messages call it
     table = read(path, kind, content, list(dict.fromkeys(columns)), texts)
     if not len(table.rows):
-        raise ValueError(f"{shown(path)} has no rows, but at least one is needed; fill the table")
+        raise InputError(f"{shown(path)} has no rows, but at least one is needed; fill the table")
     return table
 
 
@@ -81,7 +82,7 @@ def _standard_kind(form: str | None, kinds: Sequence[str]) -> str:
     """Return the kind of standard input or output."""
     names = [kind.removeprefix(".") for kind in kinds]
     if form is not None and form not in names:
-        raise ValueError(
+        raise InputError(
             f"the format of - is {shown(form)}, but must be one of {', '.join(names)}; pass one of these"
         )
     return kind_of(Path(f"-.{form or 'csv'}"), kinds)
@@ -112,7 +113,7 @@ def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True, 
     """Refuse a path that cannot be written to or is an input, before the work on what is written there begins."""
     if is_standard(path):
         if not table:
-            raise ValueError("what is written is no table, but only tables go to standard output; name a file")
+            raise InputError("what is written is no table, but only tables go to standard output; name a file")
         _standard_kind(form, WRITABLE)
         return
     if table:
@@ -124,7 +125,7 @@ def check_target(path: Path, inputs: Collection[Path] = (), table: bool = True, 
         raise FileNotFoundError(f"the folder {shown(path.parent)} does not exist; create it first")
     for source in inputs:
         if path.exists() and source.exists() and path.samefile(source):
-            raise ValueError(f"{shown(path)} is an input and would be overwritten; write to another file")
+            raise InputError(f"{shown(path)} is an input and would be overwritten; write to another file")
     try:
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
@@ -154,7 +155,7 @@ def _named(table: Table, apart: Collection[str]) -> Any:
     frame = table.rows.drop(columns=list(apart), errors="ignore")
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
     if unnamed:  # most often the row numbers that pandas wrote, which are no feature
-        raise ValueError(
+        raise InputError(
             f"{shown(table.path)} has a column without a name, but features have names; name it, or fit with "
             f"--drop {shown(unnamed[0])}"
         )
@@ -172,7 +173,7 @@ def named_columns(table: Table, names: Sequence[str]) -> Any:
     """Return columns of a table with rows of cells, as they are, in the order of their names."""
     missing = [name for name in names if name not in table.rows]
     if missing:
-        raise ValueError(
+        raise InputError(
             f"{shown(table.path)} lacks the columns {listed(missing)} that the model was fitted on; add them"
         )
     return table.rows[list(names)]
@@ -210,7 +211,7 @@ def _as_floats(frame: Any, as_written: Collection[str]) -> Any:
     if foreign:
         example = columns[foreign[0]].dropna().iloc[:1].tolist()
         such_as = f" (such as {shown(str(example[0]))})" if example else ""
-        raise ValueError(
+        raise InputError(
             f"the columns {listed(foreign)} hold no numbers{such_as}, but features must; turn them into numbers, "
             "or fit with --drop or --id to set them apart"
         )

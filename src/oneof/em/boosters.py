@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oneof.em.estimators import Array
+from oneof.errors import InputError
 from oneof.estimator.model_header import MisfitError
 from oneof.io.words import reason
 
@@ -25,7 +26,7 @@ class _BoosterForm:
             self._booster = self.read(self._text.tobytes())
             found = np.shape(self.predict_proba(np.zeros((1, n_features))))
         except ImportError:
-            raise ValueError(f"the model needs {self.library}; pip install {self.library}") from None
+            raise InputError(f"the model needs {self.library}; pip install {self.library}") from None
         except Exception as error:  # libraries have errors of their own kinds
             raise MisfitError(f"{self.library} cannot read its trees: {reason(error, 120)}") from None
         if found != (1, columns):

@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from oneof.em.estimators import ESTIMATORS, FittedCopies, is_estimator, make_estimator
 from oneof.em.model_file import save_em_model
 from oneof.em.rounds import learn
+from oneof.errors import InputError
+from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.common_settings import accepts_random_state
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import Role, check, count, hyperparameters, number, setting
 from oneof.estimator.in_blocks import Top, TopClasses, check_top
 from oneof.estimator.preparation import sample_weights
-from oneof.io.arguments import target_path
 from oneof.labels import (
     Disambiguation,
     check_learnable,
@@ -124,7 +125,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check(self)
         x = check_rows(self, X, fitting=True)
         if x.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"X has shape {np.shape(X)}, but {type(self).__name__} learns from tables; pass "
                 "X.reshape(len(X), -1), or use a method with a network for images, such as IDGP"
             )
@@ -135,7 +136,7 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_absent(candidates, self.classes_)
         weight = sample_weights(sample_weight, x, torch.float64)
         if not weight.sum() > 0:
-            raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
+            raise InputError("the weights of the training rows sum to 0; give some row a positive sample_weight")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         estimator = make_estimator(self.estimator, self.parameters, seed)
         learned = learn(estimator, x, candidates, weight, self.rounds, self.folds, self.tol, seed)
@@ -191,17 +192,27 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For rows given to `fit`, ``label_distributions_`` has the answer of fits that have not seen them.
         """
         if y is None:
-            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
+            raise InputError("y is None, but there is nothing to choose from without candidates; use predict")
         probabilities, candidates = self._judged(X, y, separator)
         return decide(posterior(probabilities, candidates), self.classes_)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], card: bool | str = False) -> None:
         """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back.
 
         It holds linear models and trees as arrays, LightGBM and XGBoost in their own text; others are refused.
+        With ``card=True`` its `card` is written beside it: ``model.md`` for ``model.safetensors``; words in its
+        place say how the model was chosen.
         """
         check_is_fitted(self)
-        save_em_model(self, target_path(path))
+        save_with_card(self, save_em_model, path, card)
+
+    def card(self, chosen: str | None = None) -> str:
+        """Return what the model was learned from, how, and how good it is, as Markdown.
+
+        ``chosen`` are words on how it was chosen among others.
+        """
+        check_is_fitted(self)
+        return card_of(self, chosen=chosen)
 
     def _judged(self, X: Any, y: Any, separator: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the probabilities of rows, and their candidate sets over the classes of the model."""

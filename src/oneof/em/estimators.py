@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
+from oneof.errors import InputError
 from oneof.io.words import reason, shown
 
 Array = NDArray[Any]
@@ -22,7 +23,7 @@ def _lightgbm() -> Any:
     try:
         from lightgbm import LGBMClassifier  # noqa: PLC0415  an optional package
     except ImportError:
-        raise ValueError(
+        raise InputError(
             "estimator 'lightgbm' needs LightGBM, which is missing; pip install oneof[trees]"
         ) from None
     # XGBoost's own default for leaves: with LightGBM's, 0.001, leaves of nothing but copies of little weight get
@@ -34,7 +35,7 @@ def _xgboost() -> Any:
     try:
         from xgboost import XGBClassifier  # noqa: PLC0415  an optional package
     except ImportError:
-        raise ValueError("estimator 'xgboost' needs XGBoost, which is missing; pip install xgboost") from None
+        raise InputError("estimator 'xgboost' needs XGBoost, which is missing; pip install xgboost") from None
     return XGBClassifier(n_jobs=1)
 
 
@@ -89,7 +90,7 @@ def make_estimator(estimator: Any, parameters: Mapping[str, Any] | None, seed: i
     try:
         last_step(made).set_params(**parameters or {})
     except (ValueError, TypeError) as error:
-        raise ValueError(
+        raise InputError(
             f"parameters is {shown(parameters)}, which {type(last_step(made)).__name__} does not take "
             f"({reason(error, 120)}); see its get_params()"
         ) from None
@@ -117,7 +118,7 @@ def fit_copies(estimator: Any, x: Array, r: Array, weight: Array) -> FittedCopie
     try:
         made.fit(x[rows], codes, **{str(_weight_parameter(made)): weight[rows] * r[rows, labels]})
     except Exception as error:  # libraries have errors of their own kinds
-        raise ValueError(
+        raise InputError(
             f"{type(last_step(made)).__name__} could not be fitted ({reason(error, 200)}); change its parameters"
         ) from error
     return FittedCopies(made, columns)

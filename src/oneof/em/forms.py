@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from oneof.em.boosters import LightGBMForm, XGBoostForm
 from oneof.em.estimators import Array, OneClass
+from oneof.errors import InputError
 from oneof.estimator.model_header import MisfitError
 from oneof.io.words import shortened, shown
 
@@ -161,7 +162,7 @@ def pack(estimator: Any, n_features: int, columns: int) -> Form:
         text = booster.text_of(estimator)
         if text is not None:
             return booster({"text": text}, n_features, columns)
-    raise ValueError(
+    raise InputError(
         f"a model file cannot hold a fitted {type(estimator).__name__}; it holds {_STORED} as they are: fit one "
         "of these"
     )

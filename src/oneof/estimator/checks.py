@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.method_base import MethodBase
 from oneof.io.words import shown
 from oneof.labels import rows_text
@@ -34,12 +35,12 @@ def check_weights(weight: Array, dtype: torch.dtype) -> None:
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not total <= largest:
-        raise ValueError(
+        raise InputError(
             f"sample_weight sums to {total:g}, but must sum to at most {largest:.1g} in "
             f"{str(dtype).removeprefix('torch.')}; divide the weights by their mean, which changes nothing else"
         )
     if 0 < weight.max() < _LEAST_WEIGHT:
-        raise ValueError(
+        raise InputError(
             f"the largest sample_weight is {weight.max():g}, but must be at least {_LEAST_WEIGHT:g}; divide the "
             "weights by their mean, which changes nothing else"
         )
@@ -48,7 +49,7 @@ def check_weights(weight: Array, dtype: torch.dtype) -> None:
 def check_takes(method: MethodBase, candidates: AnySets) -> None:
     """Refuse weights of candidates where a method has no probabilities for them to multiply."""
     if candidates.dtype != bool and not method.takes_weights:
-        raise ValueError(
+        raise InputError(
             f"y has weights of its candidates, but {type(method).__name__} has no place for them; use a method "
             "that has, such as IDGP or PRODEN, or pass y.candidates, by which all candidates are alike"
         )
@@ -58,17 +59,17 @@ def check_outside(method: MethodBase) -> None:
     """Refuse a rate where a method cannot weigh labels off the sets, and a rule where nothing is to be weighed."""
     name, rule = type(method).__name__, method.outside_rule
     if method.outside != 0 and not method.takes_outside:
-        raise ValueError(
+        raise InputError(
             f"outside is {method.outside!r}, but {name} has no probabilities of labels outside the sets; leave it "
             "at 0, or use a method that has, such as Competition or PRODEN"
         )
     if rule != "share" and not (method.takes_outside and method.takes_alim):
-        raise ValueError(
+        raise InputError(
             f"outside_rule is {rule!r}, but {name} has no target of labels outside the sets, which ALIM would "
             "weigh; leave it out, or use PRODEN or RC"
         )
     if rule != "share" and method.outside == 0:
-        raise ValueError(
+        raise InputError(
             f"outside_rule is {rule!r}, but outside is 0: labels outside the sets have no weight; set outside to "
             "the share of rows without their true label, or to 'auto'"
         )
@@ -77,7 +78,7 @@ def check_outside(method: MethodBase) -> None:
 def check_views(method: MethodBase) -> None:
     """Refuse fewer than two views where a method compares them."""
     if method.needs_views and (method.views is None or "+" not in method.views):
-        raise ValueError(
+        raise InputError(
             f"views is {method.views!r}, but {type(method).__name__} compares several views of each example; set "
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
@@ -87,7 +88,7 @@ def check_views(method: MethodBase) -> None:
 def check_callbacks(callbacks: Any) -> None:
     """Refuse what is no list of callables."""
     if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
-        raise TypeError(
+        raise KindError(
             f"callbacks is {shown(callbacks)}, but must be a list of callables that take the report of an epoch; "
             "pass [callback]"
         )
@@ -96,7 +97,7 @@ def check_callbacks(callbacks: Any) -> None:
 def check_results(method: MethodBase, bad: Array) -> None:
     """Refuse rows, by their numbers, whose results are not numbers: NaN would be the first class."""
     if bad.size:
-        raise ValueError(
+        raise InputError(
             f"{type(method).__name__} gives NaN in {rows_text(bad)}: their values or its weights "
             "are too large; compare X with the rows that it was fitted on, or fit again with a lower lr"
         )
@@ -107,13 +108,13 @@ def check_pretrained(network: Any, x: Array) -> None:
     if not is_pretrained(network):
         return
     if x.ndim != 4 or x.shape[1] not in (1, 3):
-        raise ValueError(
+        raise InputError(
             f"network is {shown(network)}, which takes images in gray or colour, but X has rows of shape "
             f"{tuple(x.shape[1:])}; pass X as (n, height, width) or (n, height, width, 3), or choose "
             "network='mlp'; of texts make features with oneof.embed"
         )
     if x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
-        raise ValueError(
+        raise InputError(
             f"X holds pixels from {x.min():g} to {x.max():g}, but {shown(network)} needs bytes (uint8) or floats "
             "from 0 to 1; convert the images"
         )
@@ -123,7 +124,7 @@ def check_pixels(views: str | None, x: Array) -> None:
     """Refuse floats outside [0, 1] where views change colours."""
     changes = set((views or "plain").split("+")) - {"plain", "jitter", "weak"}
     if changes and x.ndim == 4 and x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
-        raise ValueError(
+        raise InputError(
             f"X holds pixels from {x.min():g} to {x.max():g}, but the views {sorted(changes)} need bytes (uint8) "
             "or floats from 0 to 1; convert the images, or use the view 'weak'"
         )

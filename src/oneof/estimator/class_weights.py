@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
 from oneof.io.schema import is_number
 from oneof.io.words import listed
 from oneof.labels import SparseSets
@@ -38,7 +39,7 @@ def class_weighted(class_weight: Any, weight: Array, candidates: AnySets, classe
     else:
         unknown = [name for name in class_weight if name not in classes.tolist()]
         if unknown:
-            raise ValueError(
+            raise InputError(
                 f"class_weight names {listed(unknown)}, but the classes are {listed(classes)}; name some of these"
             )
         c = np.array([class_weight.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from oneof.errors import InputError
+from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.checks import check_callbacks, check_results
 from oneof.estimator.features import check_rows
 from oneof.estimator.fields import hyperparameters
@@ -176,17 +178,29 @@ class PartialLabelClassifier(MethodBase, ClassifierMixin, BaseEstimator):  # typ
         The separator splits strings, as for `fit`. `oneof.Pipeline` has this method, too.
         """
         if y is None:
-            raise ValueError("y is None, but there is nothing to choose from without candidates; use predict")
+            raise InputError("y is None, but there is nothing to choose from without candidates; use predict")
         x = self._fitted_rows(X)
         sets = candidate_sets(self, y, len(x), separator)
         choices = Choices(self.classes_)
         self._in_blocks(self.row_posterior, x, sets, choices)
         return choices.joined()
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back."""
+    def save(self, path: str | PathLike[str], card: bool | str = False) -> None:
+        """Write the fitted model to one safetensors file; :func:`oneof.load_model` reads it back.
+
+        With ``card=True`` its `card` is written beside it: ``model.md`` for ``model.safetensors``; words in its
+        place say how the model was chosen.
+        """
         check_is_fitted(self)
-        save_model(self, target_path(path))
+        save_with_card(self, save_model, path, card)
+
+    def card(self, chosen: str | None = None) -> str:
+        """Return what the model was learned from, how, and how good it is, as Markdown.
+
+        A model that was loaded has a card, too. ``chosen`` are words on how it was chosen among others.
+        """
+        check_is_fitted(self)
+        return card_of(self, chosen=chosen)
 
     def to_onnx(self, path: str | PathLike[str]) -> None:
         """Write the classifier with its scaler as an ONNX file: rows in, probabilities of the labels out.

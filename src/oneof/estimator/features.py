@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, check_text
 from oneof.io.frames import as_pandas
 from oneof.io.words import listed, reason, shown
@@ -32,7 +33,7 @@ def as_numpy(X: Any) -> Any:
     if isinstance(X, list | tuple):
         return _stacked(X)
     if not (hasattr(X, "__array__") or hasattr(X, "__array_interface__") or hasattr(X, "__dataframe__")):
-        raise TypeError(
+        raise KindError(
             f"X is of type {type(X).__name__}, but must be {_FORMS}; pass an array, tensor, DataFrame or list of "
             "rows"
         )
@@ -48,7 +49,7 @@ def check_rows(estimator: Any, X: Any, fitting: bool) -> Array:
     else:
         x = _check_table(estimator, X, fitting)
     if not fitting and image_shape(x) != estimator.input_shape_:
-        raise ValueError(
+        raise InputError(
             f"X has rows of shape {tuple(x.shape[1:])}, but {type(estimator).__name__} was fitted on rows of "
             f"shape {estimator.input_shape_ or (estimator.n_features_in_,)} (channels first); pass such rows"
         )
@@ -69,7 +70,7 @@ def _stacked(rows: list[Any] | tuple[Any, ...]) -> Array:
     except ValueError:
         shapes = [_shape(row) for row in rows]
         other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-        raise ValueError(
+        raise InputError(
             f"X is a list of rows of different shapes, {shapes[0]} in row 0 and {shapes[other]} in row {other}, "
             f"but must be {_FORMS}; give all rows as many numbers"
         ) from None
@@ -87,7 +88,7 @@ def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
     _check_kinds(X)
     sparse = get_tags(estimator).input_tags.sparse
     if scipy.sparse.issparse(X) and not sparse:
-        raise TypeError(
+        raise KindError(
             f"X is a sparse matrix, but {type(estimator).__name__} needs dense rows; pass X.toarray(), or use a "
             "method that takes it, such as IDGP"
         )
@@ -102,7 +103,7 @@ def _check_table(estimator: Any, X: Any, fitting: bool) -> Array:
             ensure_min_samples=2 if fitting else 1,
         )
     except (ValueError, TypeError, OverflowError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+        kind = KindError if isinstance(error, TypeError) else InputError
         raise kind(_cell_without_number(X) or reason(error, 300)) from None
     return cast(Array, SparseRows(checked)) if scipy.sparse.issparse(checked) else checked
 
@@ -123,7 +124,7 @@ def _check_kinds(X: Any) -> None:
     """Refuse shapes and types that are no table of real numbers."""
     shape = tuple(getattr(X, "shape", (0, 0)))
     if len(shape) != 2:
-        raise ValueError(
+        raise InputError(
             f"X has shape {shape}, but must be {_FORMS}. Reshape your data with X.reshape(-1, 1) if it is one "
             "feature, or X.reshape(1, -1) if it is one row"
         )
@@ -137,11 +138,11 @@ def _check_kinds(X: Any) -> None:
     for name, kind in columns.items():
         where = f"the column {shown(name)} of X" if name != "" else "X"
         if kind.kind == "c":
-            raise ValueError(
+            raise InputError(
                 f"Complex data not supported: {where} is of type {kind}; pass real and imaginary parts"
             )
         if kind.kind in "mMV":
-            raise TypeError(
+            raise KindError(
                 f"{where} is of type {kind}, but features are numbers; drop it, or encode it: {_ENCODED}"
             )
 
@@ -149,15 +150,15 @@ def _check_kinds(X: Any) -> None:
 def check_column_names(frame: Any) -> None:
     """Refuse names of columns by which scikit-learn could not tell them apart."""
     if not len(frame.columns):
-        raise ValueError("X is a frame without columns, but at least 1 is needed; pass the features")
+        raise InputError("X is a frame without columns, but at least 1 is needed; pass the features")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()].unique()
-        raise ValueError(f"X has several columns of the name {listed(twice)}; rename them")
+        raise InputError(f"X has several columns of the name {listed(twice)}; rename them")
     texts = [name for name in frame.columns if isinstance(name, str)]
     if 0 < len(texts) < len(frame.columns):
         other = next(name for name in frame.columns if not isinstance(name, str))
         # scikit-learn's words, which its own checks look for
-        raise TypeError(
+        raise KindError(
             "Feature names are only supported if all input features have string names, but X has columns such as "
             f"{shown(texts[0], 60)} and {shown(other, 60)}; pass X.rename(columns=str)"
         )
@@ -186,12 +187,12 @@ def _cell_without_number(X: Any) -> str | None:
 def _check_images(X: Array, least: int) -> Array:
     """Return images as (n, channels, height, width)."""
     if X.ndim not in (3, 4) or (X.dtype.kind != "f" and X.dtype != np.uint8):
-        raise ValueError(
+        raise InputError(
             f"X is an array of shape {X.shape} and type {X.dtype}, but images are (n, height, width) or "
             "(n, height, width, channels) of uint8 or float; convert them first"
         )
     if len(X) < least or 0 in X.shape[1:]:
-        raise ValueError(
+        raise InputError(
             f"X is an array of shape {X.shape}, but {least} or more images are needed, each with at least one "
             "pixel and channel; pass such images"
         )
@@ -212,7 +213,7 @@ def _check_finite(X: Array) -> None:
             [begin + _not_finite(X[begin : begin + _BLOCK]) for begin in range(0, len(X), _BLOCK)]
         )
     if bad.size:
-        raise ValueError(
+        raise InputError(
             f"Input X contains NaN or infinity in {rows_text(bad)}, but every value must be "
             "finite: fill the gaps (oneof.TableEncoder does, or sklearn.impute) or drop the rows"
         )

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack, dataclass_transform
 
+from oneof.errors import InputError
 from oneof.estimator.docstrings import class_docstring
 from oneof.io.words import shown
 
@@ -147,4 +148,4 @@ def check(estimator: Any) -> None:
         if accepts is not None and not accepts(value):
             name = f"{parameter.name} of {type(estimator).__name__}"
             expected = _excess(value) + parameter.metadata["expected"]
-            raise ValueError(f"{name} is {shown(value)}, but must be {expected}")
+            raise InputError(f"{name} is {shown(value)}, but must be {expected}")

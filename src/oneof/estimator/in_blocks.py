@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from oneof.errors import InputError
 from oneof.estimator.method_base import MethodBase
 from oneof.io.memory import check_room
 from oneof.io.words import shown
@@ -134,7 +135,7 @@ class Top:
 def check_top(k: Any, classes: int) -> None:
     """Refuse a number of classes that there are not."""
     if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= classes:
-        raise ValueError(f"k is {shown(k, 60)}, but must be a whole number from 1 to {classes}")
+        raise InputError(f"k is {shown(k, 60)}, but must be a whole number from 1 to {classes}")
 
 
 class Scores:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from oneof.errors import InputError
 from oneof.estimator.fields import Role, check, names_with
 from oneof.estimator.method_base import MethodBase
 from oneof.estimator.preparation import held_out_rows
@@ -22,7 +23,7 @@ _M = TypeVar("_M", bound=MethodBase)
 _OWN_NETWORK = {"own": True}  # stands for a module or a factory, which a file cannot hold
 
 
-class MisfitError(ValueError):
+class MisfitError(InputError):
     """Something in a file is not what it must be; the message says what, and the reader adds the file."""
 
 
@@ -81,7 +82,7 @@ def _saved_settings(model: MethodBase) -> dict[str, Any]:
         if isinstance(value, np.generic):
             settings[name] = value.item()
         elif not isinstance(value, str | int | float | list | tuple | dict | None):
-            raise ValueError(
+            raise InputError(
                 f"{name} of {type(model).__name__} is of type {type(value).__name__}, which a model file cannot "
                 "hold; set it to a number, a text, None, or a list or dict of these, and fit again"
             )
@@ -102,7 +103,7 @@ def described_model(
     header = cast(ModelFacts, facts)
     name = header["method"]
     if name not in methods:
-        raise ValueError(
+        raise InputError(
             f"the file holds a {shown(name)}, which is none of the methods {sorted(methods)}; if it is your own, "
             f'pass its class: load_model(path, methods={{"{shown(name)[1:-1]}": {shown(name)[1:-1]}}})'
         )
@@ -147,7 +148,7 @@ def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Fa
         )
     if settings.get("network") == _OWN_NETWORK:
         if network is None:
-            raise ValueError(
+            raise InputError(
                 "the model has a network of your own: pass it or its factory, load_model(path, network=...)"
             )
         settings["network"] = network

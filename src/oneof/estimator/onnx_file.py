@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
 from oneof.estimator.method_base import MethodBase
 from oneof.io.files import replacing
 from oneof.io.words import reason
@@ -55,7 +56,7 @@ def write_onnx(model: MethodBase, path: Path) -> None:
     """Write a fitted model as an ONNX file, whole or not at all."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise ValueError(f"to_onnx needs {' and '.join(missing)}, missing here; pip install oneof[onnx]")
+        raise InputError(f"to_onnx needs {' and '.join(missing)}, missing here; pip install oneof[onnx]")
     try:
         with _quiet(), torch.no_grad():
             program = torch.onnx.export(
@@ -68,7 +69,7 @@ def write_onnx(model: MethodBase, path: Path) -> None:
                 verbose=False,
             )
     except Exception as error:  # whatever a network of the user's own does that a graph cannot
-        raise ValueError(
+        raise InputError(
             f"the network of {type(model).__name__} cannot be written as ONNX ({type(error).__name__}: "
             f"{reason(error)}); use one whose forward has no branches that depend on values, such as network='mlp'"
         ) from error

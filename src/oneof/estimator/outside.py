@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from oneof import functional as F
+from oneof.errors import InputError, KindError
 from oneof.estimator.features import as_numpy
 from oneof.estimator.held_out import folds_of, held_out_log_proba, weighted_if_needed
 from oneof.estimator.method_base import MethodBase
@@ -54,12 +55,19 @@ def outside_rate(
     ----------
     model : PartialLabelClassifier
         A method with its settings.
-    X, y, separator
-        As for `fit`.
+    X, y : as for `fit`
+        Rows and their candidate sets.
     folds : int, default=3
         Into how many parts the rows are split.
     random_state : int or None, default=0
         Of the split.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``.
+
+    Returns
+    -------
+    float
+        The rate, from 0 to 1.
 
     Examples
     --------
@@ -71,7 +79,7 @@ def outside_rate(
     True
     """
     if not isinstance(model, MethodBase):
-        raise TypeError(
+        raise KindError(
             f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.Competition()"
         )
     sets, _ = encode_weights(y, separator=separator)
@@ -103,11 +111,11 @@ def rows_to_split(X: Any, sets: AnySets, folds: Any, random_state: Any) -> Any:
     X = X.to_numpy() if isinstance(X, pd.Index) else X
     check_same_rows(X.shape[0] if getattr(X, "shape", ()) else 0, rows)
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= rows // 2:
-        raise ValueError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
+        raise InputError(f"folds is {shown(folds, 60)}, but must be a whole number from 2 to {rows // 2}")
     if seed is not None and (
         isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32
     ):
-        raise ValueError(
+        raise InputError(
             f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
         )
     return X

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
 from oneof.nn.networks import Network
 from oneof.nn.own import PASS_A_FACTORY
 from oneof.train.batch import Data
@@ -20,23 +21,23 @@ def check_own_network(
     """
     known = {id(parameter) for other in others for parameter in other.parameters()}
     if any(id(parameter) in known for parameter in network.parameters()):
-        raise ValueError(
+        raise InputError(
             f"the factory of the network returned the same module twice, but {owner} needs networks that share "
             "no weights; make a new module in every call"
         )
     found = _outputs(network, data)
     if not isinstance(found, Tensor) or not found.is_floating_point() or found.shape != (2, outputs):
         if isinstance(given, nn.Module) and outputs != data.n_classes:
-            raise ValueError(
+            raise InputError(
                 f"{owner} needs a network with {outputs} outputs beside the one with {data.n_classes}, which a "
                 f"module cannot be turned into; {PASS_A_FACTORY}"
             )
-        raise ValueError(
+        raise InputError(
             f"network gives {_form(found)} for two rows of shape {data.shape}, but must give a float tensor of "
             f"shape {(2, outputs)}: as many outputs as {owner} needs for {data.n_classes} classes"
         )
     if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise ValueError("network has no parameters that can be trained; add a layer, or set requires_grad=True")
+        raise InputError("network has no parameters that can be trained; add a layer, or set requires_grad=True")
 
 
 def _outputs(network: Network, data: Data) -> Any:
@@ -45,7 +46,7 @@ def _outputs(network: Network, data: Data) -> Any:
             return network.head(network.body(data.weight.new_zeros(2, *data.shape)))
         except Exception as error:
             reason = (str(error).splitlines() or [""])[0][:200]
-            raise ValueError(
+            raise InputError(
                 f"network cannot take rows of shape {data.shape}: a forward pass of two such rows raised "
                 f"{type(error).__name__}: {reason}"
             ) from error

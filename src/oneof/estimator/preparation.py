@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from oneof import functional as F
+from oneof.errors import InputError
 from oneof.estimator.checks import (
     check_outside,
     check_pixels,
@@ -151,16 +152,16 @@ def _validation_rows(
     model: MethodBase, X_val: Any, y_val: Any, separator: str | None
 ) -> tuple[Array | None, AnySets | None]:
     if (X_val is None) != (y_val is None):
-        raise ValueError("X_val and y_val belong together; pass both or neither")
+        raise InputError("X_val and y_val belong together; pass both or neither")
     if X_val is None:
         if model.patience is not None and not model.validation_fraction:
-            raise ValueError(
+            raise InputError(
                 f"patience is {model.patience}, but there are no validation rows; pass X_val and y_val, or set "
                 "validation_fraction"
             )
         return None, None
     if model.validation_fraction:
-        raise ValueError("pass X_val and y_val or set validation_fraction, not both")
+        raise InputError("pass X_val and y_val or set validation_fraction, not both")
     x_val = check_rows(model, X_val, fitting=False)
     return x_val, candidate_sets(model, y_val, len(x_val), separator)
 
@@ -171,7 +172,7 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
     held_out = np.zeros(0, dtype=np.int64)
     size = held_out_rows(model.validation_fraction, len(x))
     if size > len(x) - 2:
-        raise ValueError(
+        raise InputError(
             f"validation_fraction is {model.validation_fraction}, which leaves {len(x) - size} of {len(x)} "
             "rows for training, but at least 2 are needed; lower it"
         )
@@ -179,7 +180,7 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
         held_out = np.sort(np.random.default_rng(seed_for(seed, "split")).permutation(len(x))[:size])
     training = np.delete(np.arange(len(x)), held_out)
     if not weight[training].sum() > 0:
-        raise ValueError("the weights of the training rows sum to 0; give some row a positive sample_weight")
+        raise InputError("the weights of the training rows sum to 0; give some row a positive sample_weight")
     if earlier is not None:
         return Setup(seed, torch.as_tensor(held_out), earlier.scaler)
     if is_pretrained(model.network):  # which normalises pixels from 0 to 1 as it was trained
@@ -187,7 +188,7 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = Scaler.fit(x, training, weight[training])
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
-        raise ValueError(
+        raise InputError(
             f"X holds values as large as {np.abs(values_of(x)).max():g}, whose standard deviation is not finite; "
             "divide its features by their largest values"
         )

@@ -5,8 +5,8 @@ from typing import NoReturn
 
 import torch
 
+from oneof.errors import TrainingDiverged
 from oneof.estimator.method_base import MethodBase
-from oneof.train.divergence import TrainingDiverged
 from oneof.train.runtime import seed_for, seeded
 from oneof.train.trial import Trial
 

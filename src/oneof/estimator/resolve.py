@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.utils import _safe_indexing
 
+from oneof.errors import KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.held_out import fitted_on_others, folds_of, weighted_if_needed
 from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
@@ -40,20 +41,32 @@ def resolve(
     ----------
     model : PartialLabelClassifier
         A method with its settings; copies of it are fitted.
-    X, y, separator
-        As for `fit`. Votes (:func:`oneof.from_votes`) gain most.
+    X, y : as for `fit`
+        Rows and their candidate sets. Votes (:func:`oneof.from_votes`) gain most.
     folds : int, default=5
         Into how many parts the rows are split.
     random_state : int or None, default=0
         Of the split.
+    separator : str, optional
+        Splits strings such as ``"cat|dog"``.
 
     Returns
     -------
     Disambiguation
         Labels, probabilities and margins to the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oneof import CC
+    >>> X = np.repeat(np.eye(2), 20, 0)
+    >>> sets = [["a"]] * 15 + [["a", "b"]] * 10 + [["b"]] * 15
+    >>> found = resolve(CC(epochs=20, device="cpu", random_state=0), X, sets)
+    >>> found.label[15:25].tolist()
+    ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'b', 'b', 'b']
     """
     if not isinstance(model, PartialLabelClassifier):
-        raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
+        raise KindError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     sets, names = encode_sets(y, separator=separator)
     X = rows_to_split(X, sets, folds, random_state)
     if isinstance(sets, SparseSets) and model.outside == 0:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from oneof.errors import InputError
 from oneof.estimator.method_base import MethodBase
 from oneof.io.words import listed
 from oneof.train.rows import Scaler
@@ -28,7 +29,7 @@ def earlier_fit(model: MethodBase) -> EarlierFit | None:
     if not model.warm_start:
         return None
     if model.checkpoint is not None:
-        raise ValueError(
+        raise InputError(
             "warm_start is True and checkpoint is set, but a checkpoint holds a training from its beginning; set "
             "one of them"
         )
@@ -53,7 +54,7 @@ def check_same_problem(model: MethodBase, earlier: EarlierFit) -> None:
         wrong = f"X has the columns {listed(columns[1], 5)} and had {listed(columns[0], 5)}; pass the same columns"
     if wrong:
         _restore(model, earlier)
-        raise ValueError(f"warm_start is True, but {wrong}, or set warm_start=False to begin anew")
+        raise InputError(f"warm_start is True, but {wrong}, or set warm_start=False to begin anew")
 
 
 def go_on(model: MethodBase, earlier: EarlierFit | None) -> None:
@@ -64,7 +65,7 @@ def go_on(model: MethodBase, earlier: EarlierFit | None) -> None:
     changed = [name for name, tensor in new.items() if name not in old or old[name].shape != tensor.shape]
     if changed:
         _restore(model, earlier)
-        raise ValueError(
+        raise InputError(
             f"warm_start is True, but the networks are others than before ({listed(changed, 3)}); set network "
             "back, or warm_start=False to begin anew"
         )

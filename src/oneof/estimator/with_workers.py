@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.words import shown
 from oneof.train.runtime import seeded
@@ -106,17 +107,17 @@ def tables_of_rows(model: PartialLabelClassifier, trial: Trial) -> set[str]:
 
 def _check_arguments(model: Any, workers: Any, cluster: Any, gpus: Any) -> None:
     if not isinstance(model, PartialLabelClassifier):
-        raise TypeError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.PRODEN()")
+        raise KindError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.PRODEN()")
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ValueError(f"workers is {shown(workers, 60)}, but must be a whole number >= 1")
+        raise InputError(f"workers is {shown(workers, 60)}, but must be a whole number >= 1")
     if not isinstance(cluster, str | None) or cluster == "":
-        raise ValueError(
+        raise InputError(
             f"cluster is {shown(cluster, 60)}, but must be an address such as 'host:6379', 'auto', or None"
         )
     if not isinstance(gpus, bool):
-        raise ValueError(f"gpus is {shown(gpus, 60)}, but must be True or False")
+        raise InputError(f"gpus is {shown(gpus, 60)}, but must be True or False")
     if not vars(type(model)).get("trains_in_parts", False):
-        raise ValueError(
+        raise InputError(
             f"{type(model).__name__} cannot be trained by several workers, since its rows share what is not "
             "summed over them; use fit, or a method such as PRODEN"
         )
@@ -125,11 +126,11 @@ def _check_arguments(model: Any, workers: Any, cluster: Any, gpus: Any) -> None:
 def check_trial(model: PartialLabelClassifier, trial: Trial, workers: int) -> None:
     """Refuse a trial that so many workers cannot train."""
     if workers > len(trial.data):
-        raise ValueError(f"workers is {workers}, but there are {len(trial.data)} training rows; ask for fewer")
+        raise InputError(f"workers is {workers}, but there are {len(trial.data)} training rows; ask for fewer")
     for module in model.modules():
         for layer in module.modules():
             if isinstance(layer, _DRAWING) and getattr(layer, "p", None) != 0:
-                raise ValueError(
+                raise InputError(
                     f"the network has the layer {type(layer).__name__}, which draws for each row and cannot be "
                     "trained by several workers; use fit, or a network without it"
                 )

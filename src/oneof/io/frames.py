@@ -4,6 +4,8 @@ from typing import Any
 
 import pandas as pd
 
+from oneof.errors import KindError
+
 
 def as_pandas(value: Any) -> Any:
     """Return frames and series of polars as those of pandas, column by column; all else stays as it is."""
@@ -11,7 +13,7 @@ def as_pandas(value: Any) -> Any:
     if kind.__module__.partition(".")[0] != "polars":
         return value
     if kind.__name__ == "LazyFrame":
-        raise TypeError("X or y is a polars LazyFrame, which has no rows yet; pass frame.collect()")
+        raise KindError("X or y is a polars LazyFrame, which has no rows yet; pass frame.collect()")
     if kind.__name__ == "Series":
         return pd.Series(_cells(value), name=value.name)
     if kind.__name__ == "DataFrame":

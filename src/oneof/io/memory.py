@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from oneof.errors import InputError
+
 _LARGE = 2**30  # bytes that are worth a word
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
 
@@ -46,4 +48,4 @@ def check_room(what: str, size: int, fix: str, free: int | None = None) -> None:
     """Refuse what takes more bytes than there are: `free`, or what the system says."""
     free = free_memory() if free is None else free
     if free is not None and size > free:
-        raise ValueError(f"{what} takes {gigabytes(size)}, but {gigabytes(free)} of memory are free; {fix}")
+        raise InputError(f"{what} takes {gigabytes(size)}, but {gigabytes(free)} of memory are free; {fix}")

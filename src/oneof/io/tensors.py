@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.words import reason, shown
 
@@ -42,7 +43,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(
+        raise InputError(
             f"{str(path)!r} is damaged or is no safetensors file ({reason(error)}); use a file that oneof wrote"
         ) from None
     try:
@@ -51,11 +52,11 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], di
         if not isinstance(found, str) or not isinstance(version, int) or isinstance(version, bool):
             raise TypeError
     except (KeyError, TypeError, ValueError, RecursionError):
-        raise ValueError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
+        raise InputError(f"{str(path)!r} was not written by oneof; a {kind} of oneof was expected") from None
     if found != kind:
-        raise ValueError(f"{str(path)!r} holds a {shown(found)[1:-1]}, but a {kind} was expected")
+        raise InputError(f"{str(path)!r} holds a {shown(found)[1:-1]}, but a {kind} was expected")
     if version > FORMATS[kind]:
-        raise ValueError(
+        raise InputError(
             f"{str(path)!r} has format {shown(version)}, newer than format {FORMATS[kind]} that this oneof reads; "
             "upgrade oneof"
         )

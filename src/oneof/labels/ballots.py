@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import listed, shown
 from oneof.labels.annotators import Ballots, from_counts
@@ -69,15 +70,15 @@ def read_long(votes: Any, columns: Any, tasks: Any, classes: Any, marks: Marks) 
         numbers = names.get_indexer(votes[task])
         if (numbers < 0).any():
             unknown = votes[task][numbers < 0].unique()
-            raise ValueError(
+            raise InputError(
                 f"votes has the tasks {listed(unknown)}, which are not in tasks: add them, or drop their votes"
             )
     elif (numbers < 0).any():
         empty = rows_text(np.flatnonzero(numbers < 0))
-        raise ValueError(f"the column {shown(task)} is empty in {empty}: name the samples, or drop the rows")
+        raise InputError(f"the column {shown(task)} is empty in {empty}: name the samples, or drop the rows")
     who, workers = pd.factorize(votes[worker])
     if (who < 0).any():
-        raise ValueError(
+        raise InputError(
             f"the column {shown(worker)} is empty in {rows_text(np.flatnonzero(who < 0))}: name the annotators, "
             "or drop the rows"
         )
@@ -92,11 +93,11 @@ def read_counts(counts: Any, classes: Any) -> Read:
     own = counts.columns.tolist() if isinstance(counts, pd.DataFrame) else None
     matrix = as_floats(counts, "counts")
     if matrix.ndim != 2 or not matrix.size:
-        raise ValueError(f"counts has shape {matrix.shape}, but must be (n, K): pass one row per sample")
+        raise InputError(f"counts has shape {matrix.shape}, but must be (n, K): pass one row per sample")
     bad = ~((matrix >= 0) & (matrix % 1 == 0) & np.isfinite(matrix)).all(1)
     if bad.any():
         value = matrix[bad][0][~((matrix[bad][0] >= 0) & (matrix[bad][0] % 1 == 0))][0]
-        raise ValueError(
+        raise InputError(
             f"counts holds {value:g} in {rows_text(np.flatnonzero(bad))}, but must hold whole numbers of votes, "
             "at least 0: mend the rows, or pass weights to oneof.WeightedSets"
         )
@@ -106,7 +107,7 @@ def read_counts(counts: Any, classes: Any) -> Read:
         else (class_names(classes))
     )
     if len(names) != matrix.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"classes has {len(names)} names and counts has {matrix.shape[1]} columns: name each column exactly "
             "once"
         )
@@ -150,13 +151,13 @@ def _rows(votes: Any) -> list[Any]:
     """Return one list of cells per row."""
     votes = unwrap(votes, "votes")
     if sparse.issparse(votes):
-        raise TypeError("votes is a sparse matrix, which cannot tell 0 from no vote: pass a dense array")
+        raise KindError("votes is a sparse matrix, which cannot tell 0 from no vote: pass a dense array")
     if not isinstance(votes, list):
         check_vote_columns(votes)
     rows: list[Any] = votes if isinstance(votes, list) else np.asarray(votes).tolist()
     for number, row in enumerate(rows):
         if not isinstance(row, list | tuple) and getattr(row, "ndim", 0) != 1:
-            raise TypeError(
+            raise KindError(
                 f"votes holds a {type(row).__name__} in row {number}, but each row must list the labels of "
                 "all annotators: pass a 2-d array, a DataFrame or nested lists"
             )
@@ -166,31 +167,31 @@ def _rows(votes: Any) -> list[Any]:
 def _columns(votes: Any, columns: Any) -> tuple[Any, Any, Any]:
     """Check the names of the columns of task, worker and label."""
     if not isinstance(votes, pd.DataFrame):
-        raise TypeError(
+        raise KindError(
             f"votes is of type {type(votes).__name__}, but long names columns of a DataFrame: pass one row for "
             "each vote as a DataFrame"
         )
     if isinstance(columns, str) or not isinstance(columns, Sequence) or len(columns) != 3:
-        raise TypeError(
+        raise KindError(
             f"long is {shown(columns, 60)}, but must name three columns: pass long=('task', 'worker', 'label')"
         )
     missing = [name for name in columns if not isinstance(name, Hashable) or name not in votes.columns]
     if missing or len(set(columns)) < 3:
         what = f"lacks the columns {listed(missing)}" if missing else "is to have one column for two purposes"
-        raise ValueError(
+        raise InputError(
             f"votes {what} of long={shown(tuple(columns), 80)}; it has {listed(votes.columns)}: name the columns "
             "of task, worker and label"
         )
     if not len(votes):
-        raise ValueError("votes has 0 rows, but at least one is needed: pass one row for each vote")
+        raise InputError("votes has 0 rows, but at least one is needed: pass one row for each vote")
     return columns[0], columns[1], columns[2]
 
 
 def _task_names(tasks: Any) -> list[Any]:
     array = as_array(tasks, "tasks")
     if array.ndim != 1 or array.dtype.kind not in "biufUOMm":
-        raise TypeError(f"tasks is {shown(tasks, 60)}, but must be a list of the names of the rows of X: pass one")
+        raise KindError(f"tasks is {shown(tasks, 60)}, but must be a list of the names of the rows of X: pass one")
     names: list[Any] = array.tolist()
     if not pd.Index(names).is_unique:
-        raise ValueError("tasks names a task more than once, but each is one row of X: name each exactly once")
+        raise InputError("tasks names a task more than once, but each is one row of X: name each exactly once")
     return names

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oneof.errors import InputError
 from oneof.labels.annotators import Ballots, Floats, Judgement
 
 _TINY = 1e-300
@@ -47,7 +48,7 @@ def aggregated(found: Judgement, ballots: Ballots, name: str) -> Judgement:
         ) from None
     n, annotators, k = ballots.shape
     if annotators < 2 or ballots.denies.any() or len(ballots.vote) > len(ballots.row):
-        raise ValueError(
+        raise InputError(
             f"aggregate={name!r} judges votes of known annotators for one label each; pass such votes, or leave "
             "aggregate out"
         )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.errors import InputError
 from oneof.io.arguments import as_floats
 from oneof.io.words import shown, warn
 from oneof.labels.encoding import encode_weights
@@ -78,7 +79,7 @@ def disambiguate(
     p = _checked(probabilities)
     candidates, names = encode_weights(y, classes, separator)
     if p.shape != candidates.shape:
-        raise ValueError(
+        raise InputError(
             f"probabilities has shape {p.shape}, but y has {len(candidates)} rows and {len(names)} classes: pass "
             "one row for each row of y, and as classes the name of each column, such as model.classes_"
         )
@@ -116,14 +117,14 @@ def _checked(probabilities: Any) -> NDArray[np.float64]:
     """Return probabilities as an array; refuse what is none, such as scores or single columns."""
     p = as_floats(probabilities, "probabilities")
     if p.ndim != 2 or not p.size:
-        raise ValueError(
+        raise InputError(
             f"probabilities has shape {p.shape}, but must be (n, K): pass one row for each example and one column "
             "for each class"
         )
     bad = ~((p >= 0).all(1) & (np.abs(p.sum(1) - 1) <= _ROUNDING))  # NaN compares as False
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
+        raise InputError(
             f"probabilities has {shown(p[row].tolist(), 80)} in {rows_text(np.flatnonzero(bad))}, but every "
             "row must hold numbers >= 0 with the sum 1: pass predict_proba, or a softmax of scores"
         )

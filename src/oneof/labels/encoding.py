@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import listed, shown
 from oneof.labels.named_sets import NamedSets
 from oneof.labels.names import class_names, number_labels
@@ -63,7 +64,7 @@ def encode(
     [[True, True], [False, True]]
     """
     if not isinstance(sparse_output, bool):
-        raise TypeError(f"sparse_output is {shown(sparse_output)}, but must be True or False")
+        raise KindError(f"sparse_output is {shown(sparse_output)}, but must be True or False")
     candidates, names = check_encoded(*_read(y, classes, separator), _EMPTY)
     if not sparse_output:
         return dense_form(candidates), names
@@ -98,7 +99,7 @@ def encode_sets_for_model(y: Any, classes: NDArray[Any], separator: str | None =
         return encode_sets(y, classes, separator)[0]
     except ForeignLabelsError as error:
         text = str(error) if error.also_for_model else f"{error.found}. {_agreement(y, classes)}"
-        raise ValueError(text) from None
+        raise InputError(text) from None
 
 
 def _agreement(y: Any, classes: NDArray[Any]) -> str:
@@ -135,8 +136,10 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
 
     Returns
     -------
-    candidates, classes : ndarray of bool, shape (n, K), and ndarray, shape (K,)
+    candidates : ndarray of bool, shape (n, K)
         As `encode` returns them; ``candidates[i, k]`` is False where class k is wrong for row i.
+    classes : ndarray, shape (K,)
+        The name of each column.
 
     Examples
     --------
@@ -168,9 +171,9 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
     It is sparse where that takes less memory and it is not given as an array.
     """
     if not isinstance(separator, str | None):
-        raise TypeError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
+        raise KindError(f"separator is {shown(separator)}, but must be a string: pass one such as '|', or None")
     if separator == "":
-        raise ValueError("separator is '', but must have a character: pass one such as '|', or None")
+        raise InputError("separator is '', but must have a character: pass one such as '|', or None")
     if isinstance(y, NamedSets):
         return _read_named(y, classes, separator)
     own = y.classes.tolist() if isinstance(y, WeightedSets) else None
@@ -179,7 +182,7 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
         y = column_or_1d(np.asarray(y), warn=True).tolist()
     if not isinstance(y, list):
         if separator is not None:
-            raise TypeError("separator is given, but y is a matrix: pass strings, or leave separator out")
+            raise KindError("separator is given, but y is a matrix: pass strings, or leave separator out")
         return _read_matrix(y), _column_names(y, classes, own)
     if separator is None and classes is None:
         warn_of_joined(y)
@@ -196,7 +199,7 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
 def _read_named(y: NamedSets, classes: Any, separator: str | None) -> tuple[AnySets, NDArray[Any]]:
     """Return named sets over their own classes or others: names tell them, as in lists, and not their places."""
     if separator is not None:
-        raise TypeError("separator is given, but y holds sets that are split already: leave separator out")
+        raise KindError("separator is given, but y holds sets that are split already: leave separator out")
     if classes is None:
         return smaller_form(y.over(np.arange(y.shape[1]), y.shape[1])), y.classes
     first = y.first_rows()
@@ -218,7 +221,7 @@ def _read_matrix(y: Any) -> AnySets:
     rows, columns = ((values != 0) != ones).nonzero()
     if len(rows):
         value = given[rows[0], columns[0]]
-        raise ValueError(
+        raise InputError(
             f"y holds values such as {shown(value)} in {rows_text(rows)}, but a matrix may hold only 0 and 1: "
             "mend them, or pass class names as lists, or the labels of several annotators to from_votes"
         )

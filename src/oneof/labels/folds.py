@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import shown
 from oneof.labels.encoding import encode_sets
 from oneof.labels.sparse_sets import SparseSets
@@ -43,15 +44,15 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, Integral):
-            raise TypeError(f"n_splits is {shown(n_splits)}, but must be a whole number: pass 2 or more")
+            raise KindError(f"n_splits is {shown(n_splits)}, but must be a whole number: pass 2 or more")
         if n_splits < 2:
-            raise ValueError(
+            raise InputError(
                 f"n_splits is {shown(n_splits, 40)}, but one fold leaves no rows to learn from: pass 2 or more"
             )
         if not isinstance(shuffle, bool):
-            raise TypeError(f"shuffle is {shown(shuffle)}, but must be True or False")
+            raise KindError(f"shuffle is {shown(shuffle)}, but must be True or False")
         if not shuffle and random_state is not None:
-            raise ValueError(
+            raise InputError(
                 f"random_state is {shown(random_state)}, but there is no random order to seed: pass shuffle=True"
             )
         self.n_splits: int = int(n_splits)
@@ -71,9 +72,9 @@ class CandidateKFold(BaseCrossValidator):  # type: ignore[misc]
         if isinstance(shape, tuple) or hasattr(type(X), "__len__"):
             given = next(iter(shape), 0) if isinstance(shape, tuple) else len(X)  # one number has no rows
             if given != rows:
-                raise ValueError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
+                raise InputError(f"X has {given} rows and y has {rows}: pass one candidate set for each row of X")
         if rows < self.n_splits:
-            raise ValueError(
+            raise InputError(
                 f"n_splits is {shown(self.n_splits, 40)}, but there are {rows} rows, and every fold needs one: "
                 "lower n_splits"
             )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array
 from oneof.io.words import listed, shown
 from oneof.labels.reading import is_missing, to_python
@@ -45,21 +46,21 @@ def _distinct(labels: list[Any], rows: NDArray[np.intp], source: str) -> set[Any
     foreign = {kind for kind in set(map(type, labels)) if not issubclass(kind, _READABLE)}
     if foreign:
         i = next(i for i, label in enumerate(labels) if type(label) in foreign)
-        raise TypeError(
+        raise KindError(
             f"{source} holds a label of type {type(labels[i]).__name__} in row {rows[i]}, but labels must be "
             "strings or integers: convert it, and write each set as a list, tuple, set or 1-d array"
         )
     distinct = set(labels)
     if any(map(is_missing, distinct)):
         where = rows[[is_missing(label) for label in labels]]
-        raise ValueError(
+        raise InputError(
             f"{source} holds missing labels (None or NaN) in {rows_text(where)}, but every label must be "
             "known: fill them in or drop them"
         )
     texts = [label for label in distinct if isinstance(label, str)]
     if 0 < len(texts) < len(distinct):
         text, number = min(texts), next(label for label in labels if not isinstance(label, str))
-        raise ValueError(
+        raise InputError(
             f"{source} mixes strings such as {shown(text)} and numbers such as {shown(number)}, but class names "
             "must be of one kind: convert them all to strings"
         )
@@ -72,12 +73,12 @@ def _check_label(label: Any, source: str) -> None:
     """Refuse measurements, and labels that an array cannot hold as they are."""
     if isinstance(label, str):
         if label.endswith("\0"):
-            raise ValueError(
+            raise InputError(
                 f"{source} holds the label {shown(label)}, but arrays drop NUL characters at the end: remove them"
             )
     elif isinstance(label, int):
         if not -(2**63) <= label < 2**63:
-            raise ValueError(
+            raise InputError(
                 f"{source} holds the label {shown(label)}, but integers must have 64 bits: convert all labels to "
                 "strings"
             )
@@ -85,14 +86,14 @@ def _check_label(label: Any, source: str) -> None:
         # Words of scikit-learn, which other tools look for.
         kind = "Complex data not supported" if isinstance(label, complex) else "Unknown label type: continuous"
         found = "infinity" if label in (float("inf"), -float("inf")) else shown(label)
-        raise ValueError(f"{kind}. {source} holds {found}, but labels must be strings or integers: convert them")
+        raise InputError(f"{kind}. {source} holds {found}, but labels must be strings or integers: convert them")
 
 
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     """Return given class names as an array, in their order."""
     names = as_array(classes, "classes").tolist() if hasattr(classes, "tolist") else classes
     if not isinstance(names, Sequence) or isinstance(names, str):
-        raise TypeError(
+        raise KindError(
             f"classes is of type {type(classes).__name__}, but the order of classes matters: "
             "pass a list or 1-d array of names"
         )
@@ -100,5 +101,5 @@ def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     distinct = _distinct(names, np.arange(len(names)), source)
     if len(distinct) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{source} holds {shown(twice)} more than once: name each class exactly once")
+        raise InputError(f"{source} holds {shown(twice)} more than once: name each class exactly once")
     return np.array(names)

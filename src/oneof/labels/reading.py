@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, check_text
 from oneof.io.frames import as_pandas
 from oneof.io.words import shortened
@@ -17,7 +18,7 @@ from oneof.io.words import shortened
 def unwrap(y: Any, name: str) -> Any:
     """Return ``y``, called ``name`` in messages, as a list of rows or a matrix: 2-d array, DataFrame or sparse."""
     if y is None:
-        raise ValueError(
+        raise InputError(
             f"oneof requires {name} to be passed, but the target {name} is None: pass one row per sample"
         )
     y = as_pandas(y)
@@ -30,22 +31,22 @@ def unwrap(y: Any, name: str) -> Any:
         y = list(y)
     elif not isinstance(y, list | pd.DataFrame) and not sparse.issparse(y):
         if isinstance(y, str) or not hasattr(y, "__array__"):
-            raise TypeError(
+            raise KindError(
                 f"{name} is of type {type(y).__name__}, but must be a list, array, Series, DataFrame or "
                 "sparse matrix with one row per sample: put the rows into a list"
             )
         y = as_array(y, name)
         if y.dtype.kind in "mMV":  # as a list, dates would be counts of nanoseconds
             what = "dates" if y.dtype.kind != "V" else "records"
-            raise TypeError(
+            raise KindError(
                 f"{name} holds {shortened(str(y.dtype), 60)}, but labels must be strings or integers: convert the "
                 f"{what} first"
             )
     shape = (len(y),) if isinstance(y, list) else y.shape
     if len(shape) not in (1, 2) or (len(shape) == 1 and sparse.issparse(y)):
-        raise ValueError(f"{name} has shape {shape}, but must have 1 or 2 dimensions: pass one row per sample")
+        raise InputError(f"{name} has shape {shape}, but must have 1 or 2 dimensions: pass one row per sample")
     if shape[0] == 0:
-        raise ValueError(f"{name} has 0 rows, but at least one is needed: pass one row per sample")
+        raise InputError(f"{name} has 0 rows, but at least one is needed: pass one row per sample")
     return y.tolist() if isinstance(y, np.ndarray) and y.ndim == 1 else y
 
 

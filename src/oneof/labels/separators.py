@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from oneof.errors import KindError
 from oneof.io.words import shown, warn
 from oneof.labels.reading import is_missing
 
@@ -14,7 +15,7 @@ def split(texts: list[Any], separator: str) -> list[Any]:
     """Split every string into its labels; missing cells stay, to be refused later together with their rows."""
     for row, text in enumerate(texts):
         if not isinstance(text, str) and not is_missing(text):
-            raise TypeError(
+            raise KindError(
                 f"separator is given, but row {row} is of type {type(text).__name__}: "
                 "pass strings only, or leave separator out"
             )

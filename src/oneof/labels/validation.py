@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.errors import InputError
 from oneof.io.words import listed, warn
 from oneof.labels.sparse_sets import AnySets, SparseSets, most_likely
 
@@ -14,7 +15,7 @@ _ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that
 _BALANCE = "pass a splitter that keeps labels in balance: cv=oneof.CandidateKFold(5)"
 
 
-class ForeignLabelsError(ValueError):
+class ForeignLabelsError(InputError):
     """Labels or columns that are not those of the given classes: what was found, and the fix.
 
     ``also_for_model`` says whether the fix is the same where the classes are those of a fitted model.
@@ -30,7 +31,7 @@ def check_learnable(candidates: AnySets) -> None:
     if isinstance(candidates, SparseSets):
         return  # they are sparse because they leave most classes out
     if (candidates == 1).all():
-        raise ValueError(
+        raise InputError(
             f"every candidate set holds all {candidates.shape[1]} classes, so there is nothing to learn: "
             "rule out at least one class in some rows"
         )
@@ -86,16 +87,16 @@ def warn_of_unlearned(candidates: AnySets, distributions: Any, names: NDArray[An
 def check_same_rows(x_rows: int, y_rows: int) -> None:
     """Refuse features and labels of different lengths."""
     if x_rows != y_rows:
-        raise ValueError(f"X has {x_rows} rows and y has {y_rows}: pass one candidate set for each row of X")
+        raise InputError(f"X has {x_rows} rows and y has {y_rows}: pass one candidate set for each row of X")
 
 
 def check_encoded(candidates: _S, names: NDArray[Any], complaint: str) -> tuple[_S, NDArray[Any]]:
     """Return both arrays; refuse rows without a candidate (message ``complaint``) and fewer than two classes."""
     empty = np.flatnonzero(~candidates.any(axis=1))
     if empty.size:
-        raise ValueError(complaint.format(rows=rows_text(empty)))
+        raise InputError(complaint.format(rows=rows_text(empty)))
     if len(names) < 2:
-        raise ValueError(
+        raise InputError(
             f"found {len(names)} class, [{listed(names)}], but at least two classes are needed: pass all of them "
             "as `classes` if the rows do not name them all"
         )

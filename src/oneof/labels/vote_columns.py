@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import listed, shown, warn
 from oneof.labels.reading import is_blank
 
@@ -31,14 +32,14 @@ def check_vote_columns(votes: Any) -> None:
         return
     names = [table.columns[k] for k in apart]
     if len(apart) == table.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"the columns {listed(names)} of votes have no values in common, but each must hold the labels of one "
             "annotator: if every row holds one vote, "
             + _long(given, *(names if len(names) == 3 else ("task", "worker", "label")))
         )
     for k, name in zip(apart, names, strict=True):
         if filled[k].is_unique:
-            raise ValueError(
+            raise InputError(
                 f"the column {shown(name)} of votes has a different value in every row and hardly any of the "
                 f"other columns, so that it holds ids, not labels: pass {given}.drop(columns={shown(name)})"
             )
@@ -60,7 +61,7 @@ def _check_names(table: Any) -> None:
     if {"worker", "label"} <= kinds.keys():
         rest = [name for name in table.columns if name not in (kinds["worker"], kinds["label"])]
         task = kinds.get("task", rest[0] if rest else "task")
-        raise ValueError(
+        raise InputError(
             f"votes has a row for each vote, with the columns {listed(table.columns)}, but must have a row for "
             "each sample and a column for each annotator: " + _long("votes", task, kinds["worker"], kinds["label"])
         )
@@ -73,13 +74,13 @@ def _long(given: str, task: Any, worker: Any, label: Any) -> str:
 def _check_kind(name: Any, column: Any, given: str) -> None:
     """Refuse dates and measurements."""
     if column.dtype.kind in "mM" or (len(column) and isinstance(column.iloc[0], pd.Timestamp)):
-        raise TypeError(
+        raise KindError(
             f"the column {shown(name)} of votes holds dates, but votes are class names: pass "
             f"{given}.drop(columns={shown(name)})"
         )
     if column.dtype.kind == "f" and (column % 1 != 0).any():
         value = column[column % 1 != 0].iloc[0]
-        raise ValueError(
+        raise InputError(
             f"the column {shown(name)} of votes holds {shown(value)}, but votes are class names: pass "
             f"{given}.drop(columns={shown(name)}), or turn its numbers into names"
         )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oneof.errors import InputError, KindError
 from oneof.io.words import shown
 from oneof.labels.annotators import Ballots, Judgement, judge
 from oneof.labels.ballots import Marks, Read, read_counts, read_long, read_wide
@@ -146,6 +147,7 @@ def vote_counts(counts: Any, classes: Any = None, min_votes: int = 1) -> Votes:
     Returns
     -------
     Votes
+        The candidates and their weights, which `fit` takes as y.
 
     Examples
     --------
@@ -240,21 +242,21 @@ def _off_diagonal(counts: Any) -> NDArray[np.float64]:
 
 def _check_min_votes(min_votes: Any) -> None:
     if isinstance(min_votes, bool) or not isinstance(min_votes, Integral):
-        raise TypeError(f"min_votes is {shown(min_votes)}, but must be an integer: pass 1 or more")
+        raise KindError(f"min_votes is {shown(min_votes)}, but must be an integer: pass 1 or more")
     if min_votes < 1:
-        raise ValueError(f"min_votes is {min_votes}, but must be at least 1: pass 1 or more")
+        raise InputError(f"min_votes is {min_votes}, but must be at least 1: pass 1 or more")
 
 
 def _check_arguments(min_votes: Any, long: Any, tasks: Any, separator: Any, denial: Any, aggregate: Any) -> None:
     _check_min_votes(min_votes)
     for name, value, example in (("separator", separator, "'|'"), ("denial", denial, "'not '")):
         if not isinstance(value, str | None):
-            raise TypeError(f"{name} is {shown(value)}, but must be a string: pass one such as {example}, or None")
+            raise KindError(f"{name} is {shown(value)}, but must be a string: pass one such as {example}, or None")
         if value == "":
-            raise ValueError(f"{name} is '', but must have a character: pass one such as {example}, or None")
+            raise InputError(f"{name} is '', but must have a character: pass one such as {example}, or None")
     if tasks is not None and long is None:
-        raise ValueError("tasks is given, but only long votes name their tasks: pass long, or leave tasks out")
+        raise InputError("tasks is given, but only long votes name their tasks: pass long, or leave tasks out")
     if not (aggregate is None or (isinstance(aggregate, str) and aggregate in AGGREGATIONS)):
-        raise ValueError(
+        raise InputError(
             f"aggregate is {shown(aggregate, 60)}, but must be one of {', '.join(map(repr, AGGREGATIONS))} or None"
         )

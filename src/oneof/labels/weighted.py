@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import reason, shown
 from oneof.labels.names import class_names
@@ -51,7 +52,7 @@ class WeightedSets:
         scaled = _scaled_sparse(weights) if issparse(weights) else _scaled(as_floats(weights, "weights"))
         names = np.arange(scaled.shape[1]) if classes is None else class_names(classes)
         if len(names) != scaled.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"classes has {len(names)} names and weights has {scaled.shape[1]} columns: name each column "
                 "exactly once"
             )
@@ -100,12 +101,12 @@ class WeightedSets:
         try:
             numbers = np.arange(len(self))[chosen]
         except IndexError as error:
-            raise ValueError(
+            raise InputError(
                 f"rows {shown(rows, 60)} cannot be taken ({reason(error)}): pass numbers from 0 to "
                 f"{len(self) - 1}, a mask of {len(self)} booleans, or a slice"
             ) from None
         if numbers.ndim != 1:
-            raise TypeError(
+            raise KindError(
                 f"[{shown(rows, 60)}] names no rows: pass a list of numbers or a slice, or ask for .candidates, "
                 ".weights or .classes"
             )
@@ -124,9 +125,9 @@ class WeightedSets:
 def _scaled_sparse(weights: Any) -> Any:
     """Return a sparse matrix of weights with the largest of each row at 1; refuse what can be none."""
     if weights.ndim != 2 or 0 in weights.shape:
-        raise ValueError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
+        raise InputError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
     if weights.dtype.kind not in "buif":
-        raise TypeError(f"weights is of type {weights.dtype}, but weights are numbers: convert them")
+        raise KindError(f"weights is of type {weights.dtype}, but weights are numbers: convert them")
     sets = SparseSets(weights.astype(np.float64))
     values, rows = sets.matrix.data, sets.rows
     bad = ~(np.isfinite(values) & (values >= 0))
@@ -138,7 +139,7 @@ def _scaled_sparse(weights: Any) -> Any:
 def _refuse(values: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
     """Refuse values that are no weights, in these rows."""
     if len(values):
-        raise ValueError(
+        raise InputError(
             f"weights holds {values[0]:g} in {rows_text(rows)}, but weights are finite and at least 0: "
             "mend the rows"
         )
@@ -147,7 +148,7 @@ def _refuse(values: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights with the largest of each row at 1; refuse what can be none."""
     if weights.ndim != 2 or not weights.size:
-        raise ValueError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
+        raise InputError(f"weights has shape {weights.shape}, but must be (n, K): pass one row per sample")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     _refuse(weights[bad], bad.nonzero()[0])
     largest = weights.max(1, keepdims=True)

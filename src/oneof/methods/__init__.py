@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from oneof.em import EMClassifier
 from oneof.em.model_file import read_em_model
+from oneof.errors import InputError, KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.model_file import read_model
 from oneof.estimator.model_header import MisfitError
@@ -109,12 +110,26 @@ def load_model(
     methods : dict, optional
         Classes of your own methods by any name, when the model may be of one: ``{"mine": Mine}``. Those of
         installed packages, by entry points of the group ``oneof.methods``, are known without.
+
+    Returns
+    -------
+    fitted model
+        Of the class that was saved: a method, an `EMClassifier` or a `Pipeline`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = CC(epochs=5, device="cpu", random_state=0).fit([[0.0], [1.0], [2.0]], [["a"], ["a", "b"], ["b"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.safetensors", card=True)
+    ...     load_model(f"{folder}/model.safetensors").predict([[0.0]]).tolist() == model.predict([[0.0]]).tolist()
+    True
     """
     if not isinstance(methods, Mapping | None):
-        raise TypeError(f"methods is {shown(methods)}, but must be a dict of classes; pass {{'mine': Mine}}")
+        raise KindError(f"methods is {shown(methods)}, but must be a dict of classes; pass {{'mine': Mine}}")
     for method in (methods or {}).values():
         if not (isinstance(method, type) and issubclass(method, PartialLabelClassifier)):
-            raise TypeError(
+            raise KindError(
                 f"methods holds {shown(method)}, but must hold classes of methods; pass the class itself"
             )
     resolve_device(device)
@@ -139,7 +154,7 @@ def load_model(
         steps, model = read_pipeline(tensors, facts, read)
         return Pipeline([*steps, model])
     except MisfitError as error:
-        raise ValueError(
+        raise InputError(
             f"{str(path)!r} does not hold what its header promises ({error}); use an undamaged copy, or fit and "
             "save the model again"
         ) from None

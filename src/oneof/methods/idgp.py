@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof import functional as F
+from oneof.errors import InputError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
 from oneof.methods.idgp_released import released_losses
@@ -140,11 +141,9 @@ class IDGP(PartialLabelClassifier):
         self.w_ = data.uniform()  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
             if self.outside != 0:
-                raise ValueError(
-                    "objective='released' has no place for outside; use objective='map', or outside=0"
-                )
+                raise InputError("objective='released' has no place for outside; use objective='map' or outside=0")
             if data.weighted:
-                raise ValueError(
+                raise InputError(
                     "objective='released' has no place for weights of candidates; use objective='map', or pass "
                     "y.candidates, by which all candidates are alike"
                 )
@@ -254,7 +253,7 @@ class IDGP(PartialLabelClassifier):
         return _stacked(u), _stacked(v)
 
     def distractor_logits(self, v: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Logits s of z from g's outputs; constant when the generation is uniform."""
+        """Return the logits s of z from the outputs of g; constant when the generation is uniform."""
         v_alpha, v_beta = v.chunk(2, -1)
         if self.objective == "uniform":
             return self._constant(v_alpha)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.words import reason, shown, warn
 
@@ -35,12 +36,12 @@ def _method(
     point: EntryPoint, taken: Collection[str], taken_classes: Collection[str]
 ) -> type[PartialLabelClassifier]:
     if point.name != point.name.lower() or not point.name.replace("-", "_").isidentifier():
-        raise ValueError("its name must be one word in lower case")
+        raise InputError("its name must be one word in lower case")
     if point.name in taken:
-        raise ValueError("there is a method of this name already")
+        raise InputError("there is a method of this name already")
     method = point.load()
     if not (isinstance(method, type) and issubclass(method, PartialLabelClassifier)):
-        raise TypeError(f"{shown(point.value)} is no class made from oneof.estimator.PartialLabelClassifier")
+        raise KindError(f"{shown(point.value)} is no class made from oneof.estimator.PartialLabelClassifier")
     if method.__name__ in taken_classes:  # by which files and ledgers know it
-        raise ValueError(f"there is a class of the name {method.__name__} already")
+        raise InputError(f"there is a class of the name {method.__name__} already")
     return method

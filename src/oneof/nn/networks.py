@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
 from oneof.io.words import shown
 from oneof.nn.convnets import LeNetBody, Stages, resnet18_body, resnet32_body, resnext29_body, wideresnet_body
 from oneof.nn.own import copy_module, redrawn_copy
@@ -186,7 +187,7 @@ def build(
     else:
         module = _factory(network, shape)(shape, outputs)
     if not isinstance(module, nn.Module):
-        raise ValueError(
+        raise InputError(
             f"the factory of the network returned a {type(module).__name__}, but must return a torch.nn.Module"
         )
     if not isinstance(module, Network):
@@ -200,7 +201,7 @@ def _factory(network: str | Factory, shape: Shape) -> Factory:
         network = "lenet" if len(shape) == 3 else "mlp"
     factory = NETWORKS.get(network) if isinstance(network, str) else network
     if not callable(factory):
-        raise ValueError(
+        raise InputError(
             f"network is {shown(network)} but must be one of {['auto', *NETWORKS]}, a pretrained one such as "
             "'timm:resnet18', a torch.nn.Module or a callable (input_shape, outputs) -> torch.nn.Module"
         )
@@ -217,7 +218,7 @@ def is_small(network: str | nn.Module | Factory, shape: Shape) -> bool:
 def _check_image(name: str, shape: Shape) -> Shape:
     """Refuse rows that are no images of at least 4 x 4 pixels."""
     if len(shape) != 3 or min(shape[1:]) < 4:
-        raise ValueError(
+        raise InputError(
             f"the network {name!r} needs images of at least 4 x 4 pixels but the input has shape {shape}; "
             "pass X as (n, height, width) or (n, height, width, channels), or choose network='mlp'"
         )

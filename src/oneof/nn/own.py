@@ -6,6 +6,8 @@ from hashlib import sha256
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
+
 # What to do where a module does not serve.
 PASS_A_FACTORY = "pass a factory instead: network=lambda shape, outputs: ..."
 
@@ -31,7 +33,7 @@ def redrawn_copy(module: nn.Module) -> nn.Module:
         if callable(reset):
             reset()
         elif any(each.requires_grad for each in part.parameters(recurse=False)):
-            raise ValueError(
+            raise InputError(
                 "the method needs a second network like the module, with other weights, but "
                 f"{type(part).__name__} has weights and no reset_parameters() to draw them anew; {PASS_A_FACTORY}"
             )

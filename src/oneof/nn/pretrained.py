@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
 from oneof.io.words import listed, reason, shown
 
 FROZEN = "+frozen"  # behind the name of a network whose pretrained part is to stay as it is
@@ -99,7 +100,7 @@ def pretrained_body(name: str, architecture: Architecture | None = None) -> Pret
         probe = loaded.eval()(torch.zeros(2, 3, *architecture["size"], dtype=next(loaded.parameters()).dtype))
     architecture["features"] = _pooled(probe).shape[1]
     if (wrong := check_architecture(architecture)) is not None:
-        raise ValueError(f"{shown(name)} cannot be used: {wrong}; choose another network")
+        raise InputError(f"{shown(name)} cannot be used: {wrong}; choose another network")
     body = PretrainedBody(architecture, is_frozen(name))  # as it is made when a model file is read
     _loading(name, library, lambda: body.module.load_state_dict(loaded.state_dict()))
     return body
@@ -133,7 +134,7 @@ class Sentences(nn.Module):
         super().__init__()
         library, folder = _named(name)
         if library.package != "transformers":
-            raise ValueError(
+            raise InputError(
                 f"model is {shown(name, 80)}, but texts need a model of transformers, such as 'hf:...'"
             )
         self.module, self.tokenizer = _loading(name, library, lambda: _text_model(folder))
@@ -149,7 +150,7 @@ class Sentences(nn.Module):
 def _named(name: str) -> tuple[_Library, str]:
     library, colon, model = name.partition(":")
     if library not in _LIBRARIES or not colon or not model:
-        raise ValueError(
+        raise InputError(
             f"model is {shown(name, 80)}, but must name a library of {listed(_LIBRARIES)} and a model of it, such "
             "as 'timm:resnet18'"
         )
@@ -161,7 +162,7 @@ def _loading(name: str, library: _Library, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"{shown(name)} needs {library.package}, which cannot be imported ({reason(error)}); pip install "
             "oneof[pretrained]"
         ) from None
@@ -191,13 +192,13 @@ def _load_timm(name: str) -> tuple[Architecture, nn.Module]:
 
     source, colon, place = name.partition(":")  # such as local-dir:FOLDER, as timm writes it
     if source == "local-dir" and not (Path(place) / "model.safetensors").is_file():
-        raise ValueError("there is no model.safetensors in the folder, and other files of weights are not read")
+        raise InputError("there is no model.safetensors in the folder, and other files of weights are not read")
     module = timm.create_model(name, pretrained=True, num_classes=0)
     config = timm.data.resolve_model_data_config(module)
     known = module.pretrained_cfg["architecture"] if colon else name  # what makes it again without its weights
     architecture = _facts("timm", known, config["input_size"][1:], config["mean"], config["std"])
     if colon and str(module) != str(_make_timm(architecture)):
-        raise ValueError(f"its config.json makes other layers than those of {shown(known)}")
+        raise InputError(f"its config.json makes other layers than those of {shown(known)}")
     return architecture, module
 
 
@@ -239,7 +240,7 @@ def _make_torchvision(architecture: Architecture) -> nn.Module:
 def _without_classes(module: nn.Module) -> nn.Module:
     linear = [path for path, layer in module.named_modules() if isinstance(layer, nn.Linear)]
     if not linear:
-        raise ValueError("it has no linear layer whose inputs could be its features")
+        raise InputError("it has no linear layer whose inputs could be its features")
     owner, _, leaf = linear[-1].rpartition(".")
     setattr(module.get_submodule(owner), leaf, nn.Identity())
     return module

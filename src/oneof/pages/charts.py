@@ -37,7 +37,8 @@ svg .name { fill: var(--hue); font-weight: 600 }
 .empty { fill: none; stroke: var(--rule) } .chosen { fill: none; stroke: var(--chosen); stroke-width: 3 }
 svg .on-light { fill: var(--on-light) } svg .on-dark { fill: var(--on-dark) }
 .ground { fill: var(--card); stroke: var(--rule) } .self { fill: var(--rule) } .cell { fill: var(--accent) }
-.always { fill: var(--wrong) }
+.always { fill: var(--wrong) } .zero { stroke: var(--soft) } .reach { stroke: var(--hue); stroke-width: 2.5 }
+.above { --hue: var(--accent) } .below { --hue: var(--wrong) } .open { --hue: var(--soft) }
 svg .number { fill: var(--ink); pointer-events: none } svg .strong { fill: var(--card) }
 """
 _LETTERS = 22  # of a name beside a line

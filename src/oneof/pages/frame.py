@@ -56,6 +56,14 @@ body { margin: auto; padding: 2.5rem 1.25rem 3rem; max-width: 62rem; background:
 h1 { margin-bottom: .6rem; font-size: clamp(1.8rem, 5vw, 2.5rem); line-height: 1.15; letter-spacing: -.02em }
 h2 { margin: 3rem 0 .8rem; font-size: 1.3rem } h3 { margin: 1.6rem 0 .6rem; font-size: 1rem }
 .lead { max-width: 44rem; font-size: 1.1rem } figcaption { max-width: 50rem; margin: .7rem 0 }
+/* What is wider than its frame fades at the right edge until it is scrolled to its end; or a shadow says so. */
+@supports (animation-timeline: scroll()) {
+  .scroll { animation: more linear both; animation-timeline: scroll(self inline) }
+  @keyframes more { 0%, 95% { mask-image: linear-gradient(to left, #0003, #000 3.5rem) } } }
+@supports not (animation-timeline: scroll()) {
+  .scroll { background: linear-gradient(to left, var(--page) 40%, transparent) right / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--soft), transparent) right / .9rem 100% no-repeat scroll } }
+@media print { .scroll { animation: none } }
 """
 
 

@@ -99,8 +99,9 @@ class ShareMap:
 
     @property
     def cell(self) -> int:
-        """The width of a cell: what fits on a page, and not less than can be seen."""
-        return max(9, min(34, 800 // len(self.names)))
+        """The width of a cell: what fits on a page, not less than can be seen, and more where labels are few."""
+        labels = len(self.names)
+        return max(9, min(800 // labels, max(34, min(90, 420 // labels))))
 
     def counted(self, i: int) -> str:
         """Say what was counted for a row."""
@@ -129,7 +130,7 @@ def share_map(data: ShareMap) -> str:
         caption += f" Of {len(data.names)} labels, the {labels} with the closest companions are drawn."
     if min(drawn.counts) < data.enough:
         caption += f" Where there are fewer than {data.enough}, the row is left empty."
-    font, side = min(drawn.cell, 12), drawn.cell * labels
+    font, side = min(drawn.cell, 12 if drawn.cell <= 34 else 15), drawn.cell * labels
     edge = 12 + round(0.65 * font * max(len(shorten(name, _AXIS)) for name in drawn.names))
     row = _row_of_cells if labels <= _SINGLE_CELLS else _shaded_row
     rows = "\n".join(row(drawn, i) for i in range(labels))

@@ -32,6 +32,9 @@ summary { padding: .6rem 0; cursor: pointer } svg { display: block }
 figure + figure { margin-top: 2.5rem } .scroll { overflow-x: auto }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .8rem 0 }
 .legend svg { display: inline; vertical-align: -2px }
+.rows { table-layout: auto } .rows th, .rows td, .rows td:last-child { width: auto; padding: .35rem 1rem .35rem 0;
+  border-top: 1px solid var(--rule); color: inherit; text-align: left; vertical-align: baseline }
+.rows td:nth-child(2) { color: var(--soft) }
 @media (max-width: 46rem) { th { width: min(7rem, .6em * var(--letters) + 1.2rem) } }
 """
 
@@ -50,6 +53,7 @@ class InspectionContent:
     maps: Sequence[ShareMap]
     annotators: _Shares = ()  # and how often each is right, the best first
     pairs: _Shares = ()  # of annotators, and how often they disagree, the most first
+    rows: Sequence[tuple[str, str, Sequence[str]]] = ()  # that are worth a look: number, why and candidates
 
 
 def render(content: InspectionContent) -> str:
@@ -67,6 +71,7 @@ teach, and what they cannot.</p>
 {_sizes(content.sizes)}
 {_labels(content.labels)}
 {_together(content.maps)}
+{_rows(content.rows)}
 </main>"""
     return document(f"{heading}: candidate labels", STYLE + _STYLE, body)
 
@@ -141,3 +146,28 @@ def _bars(shares: _Shares, longest: float) -> str:
 def _together(maps: Sequence[ShareMap]) -> str:
     figures = "\n".join(map(share_map, maps))
     return f"<section>\n<h2>Which labels come together</h2>\n{share_legend()}\n{figures}\n</section>"
+
+
+def _rows(found: Sequence[tuple[str, str, Sequence[str]]]) -> str:
+    """List rows that are worth a look."""
+    if not found:
+        return ""
+    rows = "\n".join(
+        f'<tr><th scope="row">{safe(number)}</th><td>{safe(why)}</td><td>{_named(labels)}</td></tr>'
+        for number, why, labels in found
+    )
+    return f"""<section>
+<h2>Rows that are worth a look</h2>
+<table class="rows">
+<thead><tr><th scope="col">row, from 0</th><th scope="col">why</th><th scope="col">candidates</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</section>"""
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Return the names of candidates, the first of many."""
+    names = ", ".join(f"<bdi>{safe(shorten(name, _LONGEST))}</bdi>" for name in labels[:_BARS])
+    return names + (f", and {len(labels) - _BARS} more" if len(labels) > _BARS else "")

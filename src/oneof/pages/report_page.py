@@ -19,7 +19,7 @@ p, h1, .lead { max-width: 50rem } a { color: var(--accent) }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem }
 pre { margin: 1rem 0; padding: .6rem .9rem; overflow-x: auto; background: var(--card);
   border: 1px solid var(--rule); border-radius: 6px; font: .875rem/1.5 ui-monospace, Consolas, monospace }
-.scroll { overflow: auto; border: 1px solid var(--rule); border-radius: 6px; background: var(--card) }
+.scroll { overflow: auto; border: 1px solid var(--rule); border-radius: 6px; background-color: var(--card) }
 .long { max-height: 36rem } .note { margin-top: .5rem; color: var(--soft); font-size: .875rem; line-height: 1.45 }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: -2px }
 table { min-width: 100%; border-collapse: separate; border-spacing: 0; font-size: .9rem; line-height: 1.35 }

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from oneof.em import EMClassifier
+from oneof.estimator.card import card_of, save_with_card
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.in_blocks import TopClasses
-from oneof.io.arguments import target_path
 from oneof.labels import Disambiguation
 from oneof.pipeline.pipeline_file import save_pipeline
 
@@ -47,15 +47,25 @@ class Pipeline(sklearn.pipeline.Pipeline):  # type: ignore[misc]
         top: TopClasses = model.predict_top(self._transformed(X), k)
         return top
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], card: bool | str = False) -> None:
         """Write all fitted steps to one safetensors file; :func:`oneof.load_model` reads it back.
 
         It holds TableEncoder, and StandardScaler, PCA, TruncatedSVD and TfidfVectorizer of scikit-learn, before a
-        classifier of oneof; others are refused.
+        classifier of oneof; others are refused. With ``card=True`` its `card` is written beside it: ``model.md``
+        for ``model.safetensors``.
         """
         model = self._model("save")
         check_is_fitted(self)
-        save_pipeline(self.steps, model, target_path(path))
+        save_with_card(self, lambda pipe, target: save_pipeline(pipe.steps, model, target), path, card)
+
+    def card(self, chosen: str | None = None) -> str:
+        """Return what the model was learned from, how, and how good it is, as Markdown.
+
+        ``chosen`` are words on how it was chosen among others.
+        """
+        model = self._model("card")
+        check_is_fitted(self)
+        return card_of(model, [step for _, step in self.steps[:-1]], chosen)
 
     @property
     def label_distributions_(self) -> NDArray[Any]:
@@ -102,5 +112,16 @@ def make_pipeline(*steps: Any) -> Pipeline:
     ----------
     *steps : transformers, and a classifier of oneof
         Such as ``TableEncoder(), IDGP()``.
+
+    Returns
+    -------
+    Pipeline
+        The steps, none of them fitted yet.
+
+    Examples
+    --------
+    >>> from oneof import CC, TableEncoder
+    >>> [name for name, _ in make_pipeline(TableEncoder(), CC()).steps]
+    ['tableencoder', 'cc']
     """
     return Pipeline(sklearn.pipeline.make_pipeline(*steps).steps)

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oneof.errors import InputError
 from oneof.io.words import shown
 
 Array = NDArray[Any]
@@ -40,7 +41,7 @@ def find_kind(name: Any, column: Any, wanted: str | None = None) -> Kind:
     if wanted == "drop":
         return Kind("drop", "as asked")
     if types.is_complex_dtype(column.dtype):
-        raise ValueError(
+        raise InputError(
             f"Complex data not supported: the column {shown(name)} is of type {column.dtype}; pass real and "
             "imaginary parts"
         )
@@ -51,7 +52,7 @@ def find_kind(name: Any, column: Any, wanted: str | None = None) -> Kind:
         return Kind(wanted)
     found = _kind_of_type(name, known) or _kind_of_text(known)
     if wanted == "date" and found.name != "date":
-        raise ValueError(
+        raise InputError(
             f"the column {shown(name)} holds {shown(known.iloc[0], 60)}, which is read as no date; write dates as "
             "2024-12-31"
         )
@@ -74,7 +75,7 @@ def _kind_of_type(name: Any, known: Any) -> Kind | None:
         return Kind("date")
     strange = [cell for cell in known if not isinstance(cell, str | int | float | np.generic | datetime.date)]
     if strange:
-        raise ValueError(
+        raise InputError(
             f"the column {shown(name)} holds {shown(strange[0], 60)} of type {type(strange[0]).__name__}, but "
             "features are numbers, dates, categories and text; convert the column or drop it"
         )
@@ -139,7 +140,7 @@ def as_numbers(name: Any, column: Any) -> Array:
         numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=float)
     bad = np.flatnonzero((np.isnan(numbers) & _is_present(column)) | np.isinf(numbers))
     if bad.size:
-        raise ValueError(
+        raise InputError(
             f"the column {shown(name)} holds {shown(column.iloc[bad[0]], 60)} in row {bad[0]}, but is a column of "
             "finite numbers; mend the cell or leave it empty"
         )
@@ -170,7 +171,7 @@ def as_dates(name: Any, column: Any, form: str | None) -> Any:
     bad = np.flatnonzero(dates.isna().to_numpy() & present)
     if bad.size:
         written = "" if form is None else f" of the format {form}"
-        raise ValueError(
+        raise InputError(
             f"the column {shown(name)} holds {shown(column.iloc[bad[0]], 60)} in row {bad[0]}, but is a column of "
             f"dates{written}; mend the cell or leave it empty"
         )

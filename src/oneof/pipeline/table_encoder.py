@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.features import as_numpy, check_column_names
 from oneof.estimator.model_header import MisfitError
 from oneof.io.arguments import check_text
@@ -108,7 +109,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         ]
         if not self.blocks_:
-            raise ValueError(
+            raise InputError(
                 f"nothing is left to learn from: {'; '.join(f'{shown(n, 40)}: {k.why}' for n, k in found.items())}"
                 "; pass a table with other columns, or say what they are by kinds"
             )
@@ -216,46 +217,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             check_column_names(X)
             validate_data(self, X, reset=True, skip_check_array=True)
             if not len(X):
-                raise ValueError("X is a frame of 0 rows, but at least 1 is needed; pass the rows to learn from")
+                raise InputError("X is a frame of 0 rows, but at least 1 is needed; pass the rows to learn from")
             return X.rename(columns=str)
         if not hasattr(self, "feature_names_in_") and X.shape[1] == self.n_features_in_:
             return X.set_axis(list(self.said_), axis=1)
         missing = [name for name in self.used_columns() if name not in X]
         if missing:
-            raise ValueError(f"X lacks the columns {listed(missing)} that the encoder was fitted on; add them")
+            raise InputError(f"X lacks the columns {listed(missing)} that the encoder was fitted on; add them")
         return X[list(self.used_columns())]
 
     def _from_array(self, X: Any, fitting: bool) -> Any:
         """Have scikit-learn check an array; its columns are named by their numbers."""
         if not fitting and hasattr(self, "feature_names_in_"):
-            raise TypeError(
+            raise KindError(
                 f"X is of type {type(X).__name__}, but the encoder was fitted on a frame, whose columns have "
                 "names; pass a frame"
             )
         if scipy.sparse.issparse(X):
-            raise TypeError("X is a sparse matrix, which holds numbers already; leave the encoder out")
+            raise KindError("X is a sparse matrix, which holds numbers already; leave the encoder out")
         X = as_numpy(X)
         check_text(X if isinstance(X, np.ndarray) else np.empty(0), "X")
         try:
             array = validate_data(self, X, reset=fitting, dtype=None, ensure_all_finite=False)
         except (ValueError, TypeError, OverflowError) as error:
-            raise (TypeError if isinstance(error, TypeError) else ValueError)(reason(error, 300)) from None
+            raise (KindError if isinstance(error, TypeError) else InputError)(reason(error, 300)) from None
         names = [f"x{i}" for i in range(array.shape[1])]
         return pd.DataFrame(array, columns=names).infer_objects()
 
     def _wanted(self, frame: Any) -> Mapping[str, str]:
         """Return the kinds that were asked for; refuse those that there are not."""
         if not isinstance(self.kinds, Mapping | None):
-            raise TypeError(
+            raise KindError(
                 f"kinds is {shown(self.kinds)}, but must be a dict; pass such as {{'zip': 'category'}}"
             )
         for name, kind in (self.kinds or {}).items():
             if name not in frame:
-                raise ValueError(
+                raise InputError(
                     f"kinds names the column {shown(name)}, but X has {listed(frame)}; name one of these"
                 )
             if kind not in KINDS:
-                raise ValueError(f"kinds says that {shown(name)} is {shown(kind)}, but must be one of {[*KINDS]}")
+                raise InputError(f"kinds says that {shown(name)} is {shown(kind)}, but must be one of {[*KINDS]}")
         return self.kinds or {}
 
 

@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 
+from oneof.errors import InputError
 from oneof.estimator.model_header import MisfitError
 from oneof.io.schema import json_misfit, misfits
 from oneof.io.words import reason, shown
@@ -54,21 +55,21 @@ def pack(name: str, step: Any) -> tuple[StepFacts, dict[str, Array]]:
         return {"name": name, "kind": kind, "facts": cast(dict[str, Any], step.facts())}, step.arrays()
     form = _FORMS.get(kind)
     if form is None or type(step) is not form.cls:
-        raise ValueError(
+        raise InputError(
             f"a model file cannot hold the step {shown(name)}, a {kind}; it holds {', '.join(STORED)}: use one of "
             "these, or save the model alone by pipe[-1].save"
         )
     facts: dict[str, Any] = {"parameters": _parameters(name, step)}
     if isinstance(step, TfidfVectorizer):
         if not step.use_idf:
-            raise ValueError(
+            raise InputError(
                 f"a model file cannot hold the step {shown(name)} with use_idf=False; fit it with idf"
             )
         facts["vocabulary"] = step.get_feature_names_out().tolist()
     arrays = {each: getattr(step, each, None) for each in (*form.arrays, *form.optional)}
     for each in form.arrays:
         if arrays[each] is None:
-            raise ValueError(
+            raise InputError(
                 f"a model file cannot hold the step {shown(name)} without {each}; fit it with defaults"
             )
     return {"name": name, "kind": kind, "facts": facts}, {
@@ -131,7 +132,7 @@ def _parameters(name: str, step: Any) -> dict[str, Any]:
         if isinstance(plain, np.generic):
             plain = plain.item()
         if json_misfit(plain, str | int | float | bool | list | None) is not None:
-            raise ValueError(
+            raise InputError(
                 f"a model file cannot hold {key} of the step {shown(name)}, which is {shown(value, 60)}; it holds "
                 "numbers and texts: use such a value"
             )

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oneof.data.tables import is_table, read_table
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.words import listed, shown
 from oneof.labels import WeightedSets, encode_weights
@@ -49,8 +50,8 @@ def apply_decisions(
         A journal of ``oneof review`` (.jsonl), or a table with the columns ``row`` (from 0) and ``decision``: a
         class, ``none of these``, or nothing. A dict has classes by row, None for none of these. Of several files,
         none may contradict another.
-    classes, separator
-        As for :func:`oneof.encode`.
+    classes, separator : as for :func:`oneof.encode`
+        The names of the classes, and what splits strings.
     none : {"others", "drop"}, default="others"
         What "none of these" means for a fit.
     ids : DataFrame, optional
@@ -68,9 +69,9 @@ def apply_decisions(
     ([[0, 0, 1], [0, 0, 1], [0, 1, 1]], [0, 1, 2])
     """
     if not isinstance(none, str) or none not in ("others", "drop"):
-        raise ValueError(f"none is {shown(none, 60)}, but must be 'others' or 'drop'")
+        raise InputError(f"none is {shown(none, 60)}, but must be 'others' or 'drop'")
     if not isinstance(ids, pd.DataFrame | None):
-        raise TypeError(f"ids is {shown(ids, 60)}, but must be a DataFrame of columns that name the rows, or None")
+        raise KindError(f"ids is {shown(ids, 60)}, but must be a DataFrame of columns that name the rows, or None")
     weights, names = encode_weights(y, classes, separator)
     number = {label: k for k, label in enumerate(names.tolist())}
     merged = _merged(decisions, ids, number)
@@ -87,7 +88,7 @@ def apply_decisions(
             new[row] = weights[row] == 0
     rows = np.setdiff1d(np.arange(len(new)), dropped)
     if not len(rows):
-        raise ValueError("the decisions leave no row to learn from; take some of them back")
+        raise InputError("the decisions leave no row to learn from; take some of them back")
     kept = new[rows]
     return Decided(WeightedSets(kept, names) if kept.dtype != bool else pd.DataFrame(kept, columns=names), rows)
 
@@ -115,7 +116,7 @@ def _merged(decisions: Any, ids: Any, number: Mapping[Any, int]) -> dict[int, De
     if isinstance(decisions, str | PathLike):
         decisions = [decisions]
     if not isinstance(decisions, Sequence):
-        raise TypeError(
+        raise KindError(
             f"decisions is {shown(decisions, 80)}, but must be a file, a list of files, or a dict of classes by "
             f"row"
         )
@@ -125,7 +126,7 @@ def _merged(decisions: Any, ids: Any, number: Mapping[Any, int]) -> dict[int, De
         for row, read in read_decisions(path, ids).items():
             entry = _in_classes(read, number)
             if row in merged and _meaning(merged[row]) != _meaning(entry):
-                raise ValueError(
+                raise InputError(
                     f"row {row} is {_words(merged[row])} in {shown(source[row], 60)}, but {_words(entry)} in "
                     f"{shown(path, 60)}; settle it in one of them"
                 )
@@ -135,7 +136,7 @@ def _merged(decisions: Any, ids: Any, number: Mapping[Any, int]) -> dict[int, De
 
 def _row(row: Any) -> int:
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or row < 0:
-        raise TypeError(
+        raise KindError(
             f"decisions names the row {shown(row, 40)}, but rows are numbered from 0; pass a dict such as "
             "{17: 'cat', 20: None}"
         )
@@ -146,7 +147,7 @@ def _entry(row: Any, label: Any) -> Decision:
     if label is None:
         return {"row": int(row), "action": "none"}
     if isinstance(label, bool) or not isinstance(label, str | int | np.str_ | np.integer):
-        raise TypeError(
+        raise KindError(
             f"row {int(row)} is decided as {shown(label, 60)}, but a class is a text or a whole number; pass one, "
             "or None"
         )
@@ -177,19 +178,19 @@ def _check(merged: Mapping[int, Decision], sets: NDArray[np.bool_], names: NDArr
     known = set(names.tolist())
     beyond = [row for row in merged if row >= len(sets)]
     if beyond:
-        raise ValueError(
+        raise InputError(
             f"decisions names the rows {listed(beyond, 5)}, but there are {len(sets)} rows, numbered from 0; pass "
             "the labels that were reviewed"
         )
     for row, entry in merged.items():
         had = entry.get("candidates")
         if had is not None and {str(label) for label in had} != {str(label) for label in names[sets[row]]}:
-            raise ValueError(
+            raise InputError(
                 f"row {row} was decided when its candidates were {listed(had, 5)}, but now they are "
                 f"{listed(names[sets[row]].tolist(), 5)}; pass the labels that were reviewed, or decide it again"
             )
         if entry["action"] == "label" and entry["label"] not in known:
-            raise ValueError(
+            raise InputError(
                 f"row {row} is decided as {shown(entry['label'], 40)}, but the classes are "
                 f"{listed(names.tolist(), 5)}; mend the decision"
             )
@@ -212,7 +213,7 @@ def _from_table(path: Path, ids: Any) -> dict[int, Decision]:
             continue
         entry = _entry(row, text)
         if row in found and _meaning(found[row]) != _meaning(entry):
-            raise ValueError(
+            raise InputError(
                 f"{shown(path)} decides row {row} twice, as {_words(found[row])} and as {_words(entry)}; keep one "
                 f"line"
             )
@@ -226,7 +227,7 @@ def _rows_of(path: Path, cells: Any, keys: list[str], ids: Any) -> Iterable[int]
         numbers = pd.to_numeric(cells[ROW].astype(str), errors="coerce")  # as text: integers have no bounds
         bad = ~(numbers.ge(0) & (numbers % 1 == 0))
         if bad.any():
-            raise ValueError(
+            raise InputError(
                 f"the column {ROW!r} of {shown(path)} holds {shown(cells[ROW][bad].iloc[0])}, but rows are "
                 f"numbered "
                 "from 0; mend it"
@@ -234,11 +235,11 @@ def _rows_of(path: Path, cells: Any, keys: list[str], ids: Any) -> Iterable[int]
         return [int(number) for number in numbers]
     index = pd.MultiIndex.from_frame(ids.astype(str))
     if not index.is_unique:
-        raise ValueError(f"the columns {listed(keys)} name some rows twice; name the rows by other columns")
+        raise InputError(f"the columns {listed(keys)} name some rows twice; name the rows by other columns")
     places = index.get_indexer(pd.MultiIndex.from_frame(cells.astype(str)))
     if (places < 0).any():
         lost = cells[places < 0].iloc[0].tolist()
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} decides the row {shown(lost)}, which the table does not have; mend {listed(keys)}"
         )
     return [int(place) for place in places]

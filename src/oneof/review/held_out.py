@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from oneof.errors import InputError
 from oneof.estimator.features import as_numpy
 from oneof.estimator.held_out import folds_of, held_out_log_proba
 from oneof.io import tensors as tensor_file
@@ -44,7 +45,7 @@ def predict_held_out(
     rows = as_numpy(X)
     n = len(rows)
     if n < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows, but held-out predictions need at least {LEAST_ROWS}; add rows")
+        raise InputError(f"there are {n} rows, but held-out predictions need at least {LEAST_ROWS}; add rows")
     split = folds_of(n, FOLDS, seed)
     log_p = held_out_log_proba(_blank(model, seed), rows, y, split, advance=advance)
     space = embed(rows)

@@ -8,6 +8,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Self, TypedDict
 
+from oneof.errors import InputError
 from oneof.io.files import check_folder
 from oneof.io.locks import lock
 from oneof.io.schema import json_misfit
@@ -114,7 +115,7 @@ def _read(path: Path) -> tuple[list[Decision], dict[str, Any] | None]:
         elif wrong is None:
             entries.append(found)
         elif not (wrong == _TORN and _may_be_torn(lines, number)):
-            raise ValueError(
+            raise InputError(
                 f"line {number} of {shown(path)} is no decision ({wrong}); mend or delete the line, or name "
                 f"another "
                 "file"

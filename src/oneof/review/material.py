@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
 from oneof.io.words import reason
 from oneof.labels import Votes, WeightedSets
 from oneof.methods import Classifier, Model
@@ -98,7 +99,7 @@ class Material:
         try:
             from PIL import Image  # noqa: PLC0415 - Pillow is optional
         except ImportError:
-            raise ValueError("images need Pillow, which is missing; pip install oneof[review]") from None
+            raise InputError("images need Pillow, which is missing; pip install oneof[review]") from None
         try:
             image: Any
             if self.images is not None:
@@ -113,14 +114,14 @@ class Material:
             file = BytesIO()
             image.save(file, "PNG")
         except Exception as error:  # broken images cause errors of every kind
-            raise ValueError(f"the image cannot be shown ({reason(error, 100)})") from None
+            raise InputError(f"the image cannot be shown ({reason(error, 100)})") from None
         return file.getvalue()
 
     def _inside(self, path: Path) -> Path:
         """Return the file itself; refuse one outside the table's folder, wherever links lead."""
         file = path.resolve(strict=True)
         if self.root is None or not file.is_relative_to(self.root.resolve()):
-            raise ValueError("it lies outside the folder of the table")
+            raise InputError("it lies outside the folder of the table")
         return file
 
     def features(self, row: int) -> pd.Series | None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from oneof.errors import InputError
 from oneof.review.cards import card, facts
 from oneof.review.session import STATES, DecidedMeanwhileError, Session
 from oneof.review.web_files import web_file
@@ -41,7 +42,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def need_server() -> None:
     """Refuse to begin without what the server is made of."""
     if uvicorn is None:
-        raise ValueError("oneof review needs Starlette and uvicorn, which are missing; pip install oneof[review]")
+        raise InputError("oneof review needs Starlette and uvicorn, which are missing; pip install oneof[review]")
 
 
 def make_app(session: Session, token: str, origins: frozenset[str]) -> Any:
@@ -109,7 +110,7 @@ class _Handlers:
         asked = await _body(request)
         row, seen = asked.get("row"), asked.get("seen")
         if type(row) is not int or type(seen) is not int:
-            raise ValueError("row and seen must be whole numbers")
+            raise InputError("row and seen must be whole numbers")
         given = (row, str(asked.get("action")), asked.get("label"), seen, _by(asked))
         try:
             return JSONResponse(await asyncio.to_thread(self.session.decide, *given))
@@ -120,7 +121,7 @@ class _Handlers:
         asked = await _body(request)
         row = asked.get("row")
         if row is not None and type(row) is not int:
-            raise ValueError("row must be a whole number")
+            raise InputError("row must be a whole number")
         found = await asyncio.to_thread(self.session.undo, _by(asked), row)
         return JSONResponse(found or {"row": None, "status": self.session.status()})
 
@@ -182,20 +183,20 @@ async def _body(request: Any) -> dict[str, Any]:
     async for part in request.stream():
         raw += part
         if len(raw) > _LARGEST_BODY:
-            raise ValueError("the request is too large")
+            raise InputError("the request is too large")
     try:
         asked = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
-        raise ValueError("the request is no JSON") from None
+        raise InputError("the request is no JSON") from None
     if not isinstance(asked, dict):
-        raise ValueError("the request must be an object")
+        raise InputError("the request must be an object")
     return asked
 
 
 def _by(asked: dict[str, Any]) -> str:
     by = asked.get("by")
     if not isinstance(by, str) or not 1 <= len(by) <= 40:
-        raise ValueError("by must name the browser")
+        raise InputError("by must name the browser")
     return by
 
 

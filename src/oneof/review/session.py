@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.errors import InputError, OneofError
 from oneof.review.cards import item, plain
 from oneof.review.journal import ACTIONS, Decision, Journal, in_force
 from oneof.review.learning import Relearned, learn, recall
@@ -20,7 +21,7 @@ from oneof.review.ranking import REASONS, Ranking
 STATES = ("open", "decided", "skipped", "all")
 
 
-class DecidedMeanwhileError(Exception):
+class DecidedMeanwhileError(OneofError):
     """Somebody else has decided the row since this browser saw it."""
 
 
@@ -145,11 +146,11 @@ class Session:
 
     def _check_decision(self, row: int, action: str, label: Any, seen: int) -> None:
         if not 0 <= row < len(self.material):
-            raise ValueError(f"there is no row {row}")
+            raise InputError(f"there is no row {row}")
         if action not in ACTIONS or action == "undo":
-            raise ValueError("the action must be label, none or skip")
+            raise InputError("the action must be label, none or skip")
         if action == "label" and (isinstance(label, bool) or label not in self.material.classes.tolist()):
-            raise ValueError("the label is no class")
+            raise InputError("the label is no class")
         if seen != self._version[row]:
             raise DecidedMeanwhileError
 
@@ -223,7 +224,7 @@ def check_journal(journal: Journal, material: Material) -> None:
         row, had = entry["row"], entry.get("candidates")
         now = material.candidates(row) if row < len(material) else None
         if now is None or (had is not None and {*map(str, had)} != {*map(str, now)}):
-            raise ValueError(
+            raise InputError(
                 f"{str(journal.path)!r} decides row {row} of another table, or the table has changed since; pass "
                 "--decisions with another file"
             )

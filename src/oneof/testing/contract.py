@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.estimator_checks import check_estimator
 from torch import Tensor, nn
 
+from oneof.errors import InputError, KindError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.io.words import shown
 from oneof.methods import load_model
@@ -65,16 +66,16 @@ def check_method(
     >>> check_method(oneof.CC)
     """
     if not (isinstance(method, type) and issubclass(method, PartialLabelClassifier)):
-        raise TypeError(
+        raise KindError(
             f"method is {shown(method)}, but must be a class made from oneof.estimator.PartialLabelClassifier; "
             "pass the class itself, and its settings as settings={...}"
         )
     for name, given in (("settings", settings), ("expected_failed_checks", expected_failed_checks)):
         if not isinstance(given, Mapping | None):
-            raise TypeError(f"{name} is {shown(given)}, but must be a dict or None; pass {name}={{...}}")
+            raise KindError(f"{name} is {shown(given)}, but must be a dict or None; pass {name}={{...}}")
     known = {field.name for field in fields(method)}
     if unknown := [name for name in settings or {} if name not in known]:
-        raise ValueError(
+        raise InputError(
             f"settings has {shown(unknown[0])}, but {method.__name__} has no such setting; correct it"
         )
     make, failing = partial(method, **(settings or {})), dict(expected_failed_checks or {})

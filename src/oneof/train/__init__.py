@@ -6,10 +6,10 @@ A trial is prepared by an estimator, trained here, and finished by the estimator
     model.finish(train(trial))
 """
 
+from oneof.errors import Paused, TrainingDiverged
 from oneof.train.batch import Batch, Data
-from oneof.train.divergence import TrainingDiverged
 from oneof.train.parallel.grouping import train_together
 from oneof.train.trainer import train
-from oneof.train.trial import Paused, Trial
+from oneof.train.trial import Trial
 
 __all__ = ["Batch", "Data", "Paused", "TrainingDiverged", "Trial", "train", "train_together"]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oneof.errors import InputError
 from oneof.io import tensors as tensor_file
 from oneof.io.files import in_use
 from oneof.io.schema import misfits
@@ -62,12 +63,12 @@ class Checkpoint:
             if before.get(key) != now.get(key)
         ]
         if changes:
-            raise ValueError(
+            raise InputError(
                 f"the checkpoint {str(self.path)!r} belongs to a fit with other parameters "
                 f"({'; '.join(changes[:_MOST_CHANGES])}); set them back, or name another checkpoint file"
             )
         if facts["data"] != self.data:
-            raise ValueError(
+            raise InputError(
                 f"the checkpoint {str(self.path)!r} belongs to a fit on other data; pass the same X, y, weights "
                 "and validation rows, or name another checkpoint file"
             )
@@ -75,7 +76,7 @@ class Checkpoint:
     def _refuse(self, wrong: Iterable[str]) -> None:
         """Raise the first thing that is wrong with the file, if there is any."""
         for what in wrong:
-            raise ValueError(
+            raise InputError(
                 f"the checkpoint {str(self.path)!r} is damaged ({what}); delete it to begin anew, or name another "
                 "checkpoint file"
             )
@@ -89,7 +90,7 @@ class Checkpoint:
         )
         with in_use(self.path, refusal):
             if _version(self.path) != self._read_version:
-                raise ValueError(
+                raise InputError(
                     f"the checkpoint {str(self.path)!r} was written since this fit was prepared; prepare it again"
                 )
             yield

@@ -7,11 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from oneof.errors import TrainingDiverged
 from oneof.train.method import Method
-
-
-class TrainingDiverged(ArithmeticError):  # noqa: N818
-    """A training has ended early, since its loss or its weights are no longer finite numbers."""
 
 
 def diverged_error(method: Method, epoch: int) -> TrainingDiverged:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from oneof.acceleration import faster
+from oneof.errors import Paused
 from oneof.io.memory import check_room
 from oneof.labels import SparseSets
 from oneof.train.adamw import AdamW
@@ -21,7 +22,7 @@ from oneof.train.evaluation import class_probabilities, probability_blocks
 from oneof.train.rows import first_rows
 from oneof.train.runtime import seed_for
 from oneof.train.sgd import SGD, SGDByStep
-from oneof.train.trial import Paused, Trial
+from oneof.train.trial import Trial
 
 LEAST_WEIGHT = 1e-12  # of a step, by which its losses are divided
 

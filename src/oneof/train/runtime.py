@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from oneof.errors import InputError
 from oneof.io.words import shown
 from oneof.train.rows import Array
 
@@ -20,7 +21,7 @@ _T = TypeVar("_T")
 def resolve_device(name: str) -> torch.device:
     """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that is there."""
     if not isinstance(name, str | torch.device):
-        raise ValueError(f"device is of type {type(name).__name__}, but must be a name such as 'cpu' or 'cuda:1'")
+        raise InputError(f"device is of type {type(name).__name__}, but must be a name such as 'cpu' or 'cuda:1'")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -28,12 +29,12 @@ def resolve_device(name: str) -> torch.device:
     except (RuntimeError, TypeError):
         device = None
     if device is None or device.type not in ("cpu", "cuda") or (device.type == "cpu" and device.index):
-        raise ValueError(
+        raise InputError(
             f"device is {shown(name)}, but must be 'auto', 'cpu', 'cuda' or a GPU such as 'cuda:1': only these "
             "are supported"
         )
     if device.type == "cuda" and not 0 <= (device.index or 0) < torch.cuda.device_count():
-        raise ValueError(
+        raise InputError(
             f"device is {name!r}, but torch sees {torch.cuda.device_count()} GPUs here; use 'cpu' or 'auto'"
         )
     return device

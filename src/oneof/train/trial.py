@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from oneof.errors import TrainingDiverged
 from oneof.io.progress import EpochProgress
 from oneof.labels import SparseSets, dense_form
 from oneof.labels.sparse_sets import AnySets
 from oneof.metrics import approximated_accuracy
 from oneof.train.batch import Data
 from oneof.train.checkpoint import Checkpoint
-from oneof.train.divergence import TrainingDiverged, diverged_error
+from oneof.train.divergence import diverged_error
 from oneof.train.method import Method
 from oneof.train.rows import Array, HostRows
 from oneof.train.trial_state import Setup, State
@@ -36,10 +37,6 @@ class EpochReport(NamedTuple):
 
 
 EpochCallback = Callable[[EpochReport], bool | None]  # True ends the training
-
-
-class Paused(Exception):  # noqa: N818
-    """A training has written its checkpoint and stopped before its last epoch."""
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from oneof.bench.toml_files import read_toml
+from oneof.errors import InputError
 from oneof.io.schema import is_number
 from oneof.io.words import shown
 
@@ -28,11 +29,11 @@ def read_paper(path: str | Path, table: str) -> Paper:
     rows = content.get(table)
     if not isinstance(rows, dict):
         tables = ", ".join(sorted(name for name in content if name not in ("source", "about")))
-        raise ValueError(f"the plan's paper is {table!r}, but {str(path)!r} has the tables {tables}")
+        raise InputError(f"the plan's paper is {table!r}, but {str(path)!r} has the tables {tables}")
     for name, row in rows.items():
         if not isinstance(row, dict):
             place = f"{table}.{name}"
-            raise ValueError(f"the printed numbers {place} are {shown(row)}, but must be a table: write [{place}]")
+            raise InputError(f"the printed numbers {place} are {shown(row)}, but must be a table: write [{place}]")
     about = content.get("about", {})
     return Paper(
         str(content.get("source", "")),
@@ -46,7 +47,7 @@ def read_paper(path: str | Path, table: str) -> Paper:
 
 def _pair(place: str, value: Any) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
-        raise ValueError(
+        raise InputError(
             f"the printed number {place} is {shown(value)}, but must be a mean and a standard deviation"
         )
     return float(value[0]), float(value[1])

@@ -9,6 +9,7 @@ from statistics import fmean
 from oneof.bench.plan import SUPERVISED
 from oneof.bench.record import CRITERIA, WAYS
 from oneof.bench.report.grids import Result, accuracies, accuracy, differences, plain_marks, signed
+from oneof.bench.report.intervals import intervals
 from oneof.bench.report.provenance import provenance, set_notes
 from oneof.bench.report.results import Report, Surface
 from oneof.bench.report.run_results import Curves, MethodResult, mean_curves
@@ -55,9 +56,11 @@ def _results(report: Report) -> Section:
         "Mean ± sample standard deviation over trials. Point of the grid and epoch are those with the highest "
         "accuracy on validation rows; of points, the mean over trials counts."
     )
-    parts = [replace(table, notes=[*table.notes, *notes])]
+    parts: list[Grid | Figure] = [replace(table, notes=[*table.notes, *notes])]
     if compared:
         parts.append(replace(distances, notes=[*distances.notes, *notes]))
+    if (picture := intervals(results)) is not None:
+        parts.insert(0, picture)
     return Section("results", "Results", text, parts)
 
 

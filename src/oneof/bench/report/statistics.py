@@ -8,6 +8,8 @@ from typing import Generic, Literal, TypeVar
 
 from scipy import stats
 
+from oneof.errors import InputError
+
 __all__ = [
     "Cell",
     "Comparison",
@@ -186,7 +188,7 @@ def _moments(values: Iterable[float]) -> tuple[float, float]:
 def _finite(scores: Mapping[int, float]) -> Mapping[int, float]:
     for trial, score in scores.items():
         if not math.isfinite(score):
-            raise ValueError(f"the score of trial {trial!r} is {score!r}, but must be finite; leave the trial out")
+            raise InputError(f"the score of trial {trial!r} is {score!r}, but must be finite; leave the trial out")
     return scores
 
 
@@ -196,7 +198,7 @@ def _overlap(resplits: tuple[int, int] | None) -> float:
         return 0.0
     n_train, n_test = resplits
     if min(n_train, n_test) < 1:
-        raise ValueError(f"resplits is {resplits!r}, but must be the numbers of training and test rows, 1 or more")
+        raise InputError(f"resplits is {resplits!r}, but must be the numbers of training and test rows, 1 or more")
     return n_test / n_train
 
 

@@ -6,11 +6,12 @@ from typing import Any, Self
 from oneof.bench.record import Record
 from oneof.bench.running.engines import Task, TaskResult, execute_task, lost, problem_text
 from oneof.bench.running.problem import Problem, make_problem
+from oneof.errors import InputError
 
 try:
     import ray
 except ImportError:
-    raise ValueError("--engine ray needs Ray, which is missing; pip install 'oneof[cluster]'") from None
+    raise InputError("--engine ray needs Ray, which is missing; pip install 'oneof[cluster]'") from None
 
 _RETRIES = 5  # of a run whose worker or node was lost
 
@@ -36,7 +37,7 @@ class RayEngine:
             there = ray.cluster_resources().get(kind, 0)
             if need > there:
                 ray.shutdown()
-                raise ValueError(f"a run takes {need:g} {kind}s, but the cluster has {there:g}; ask for fewer")
+                raise InputError(f"a run takes {need:g} {kind}s, but the cluster has {there:g}; ask for fewer")
         self._remote = ray.remote(_execute).options(num_cpus=cpus, num_gpus=gpus, max_retries=_RETRIES)
         self._cpus, self._gpus = cpus, gpus
         self._problems: dict[str, Any] = {}  # text of a problem -> reference to it in the cluster

@@ -14,6 +14,7 @@ from oneof.data import corrupt, load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
 from oneof.data.generate import annotator_scores, asks_annotator, checksum, generate, set_likelihoods
+from oneof.errors import InputError
 from oneof.io.schema import json_misfit
 from oneof.metrics import approximated_accuracy
 from oneof.train.checkpoint import fingerprint
@@ -62,7 +63,7 @@ def make_problem(
         sizes = everything.candidates.sum(1)
         facts: dict[str, Any] = {"mean_size": float(sizes.mean()), "one_label": float((sizes == 1).mean())}
         if oracle:
-            raise ValueError(
+            raise InputError(
                 f"the oracle learns from the likelihoods of candidate sets, but those of {everything.name!r} were "
                 "not drawn by this plan; name a process under [candidates], or leave the oracle out"
             )
@@ -121,15 +122,15 @@ def _split_rows(spec: Mapping[str, Any], root: str | Path | None) -> _Rows:
 def _sets_of(file: Path | None, pool: PartialLabels, wanted: Mapping[str, Any]) -> CandidateSets:
     """Return the sets of a file, which must still be those that the plan was read with."""
     if file is None:
-        raise ValueError(f"the candidate sets of {pool.name!r} are those of a file, but its path is not given")
+        raise InputError(f"the candidate sets of {pool.name!r} are those of a file, but its path is not given")
     found = read_sets(file, pool.name)
     if checksum(found.candidates) != wanted["sha256"] or wanted.get("scores_sha256") not in (
         None,
         found.scores_sha256,
     ):
-        raise ValueError(f"the candidate sets in {str(file)!r} have changed since the plan was read; run it again")
+        raise InputError(f"the candidate sets in {str(file)!r} have changed since the plan was read; run it again")
     if found.data_sha256 not in (None, fingerprint(pool.x, pool.y)):
-        raise ValueError(
+        raise InputError(
             f"the candidate sets in {str(file)!r} were made for other rows of {pool.name!r}, or in another order; "
             "make them again from the same files"
         )

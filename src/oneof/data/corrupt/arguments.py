@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.errors import InputError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import shown
 
@@ -23,12 +24,12 @@ def true_labels(y: ArrayLike, n_classes: int) -> Labels:
     labels = as_array(y, "y")
     expected = f"must hold the numbers 0 to {n_classes - 1} of the classes, one for each row"
     if labels.ndim != 1 or not len(labels):
-        raise ValueError(f"y has shape {labels.shape}, but {expected}")
+        raise InputError(f"y has shape {labels.shape}, but {expected}")
     if labels.dtype.kind not in "ui":
-        raise ValueError(f"y holds {labels.dtype}, but {expected}")
+        raise InputError(f"y holds {labels.dtype}, but {expected}")
     for extreme in (labels.min(), labels.max()):
         if not 0 <= extreme < n_classes:
-            raise ValueError(f"y holds {extreme}, but {expected}")
+            raise InputError(f"y holds {extreme}, but {expected}")
     return labels.astype(np.intp)
 
 
@@ -37,16 +38,16 @@ def scaled_scores(y: ArrayLike, scores: ArrayLike, temperature: float) -> tuple[
     check("temperature", temperature, Real, lambda value: 0 < value < np.inf, "a number > 0")
     logits = as_floats(scores, "scores")
     if logits.ndim != 2 or logits.shape[1] < 2:
-        raise ValueError(f"scores has shape {logits.shape}, but must be (n, K) for n labels and K >= 2 classes")
+        raise InputError(f"scores has shape {logits.shape}, but must be (n, K) for n labels and K >= 2 classes")
     labels = true_labels(y, logits.shape[1])
     if len(labels) != len(logits):
-        raise ValueError(f"scores has {len(logits)} rows, but must have one for each of the {len(labels)} labels")
+        raise InputError(f"scores has {len(logits)} rows, but must have one for each of the {len(labels)} labels")
     with np.errstate(over="ignore"):
         logits /= temperature
     outside = ~(np.abs(logits) <= _LARGEST_SCORE)  # also true for NaN
     if outside.any():
         row = int(outside.any(1).argmax())
-        raise ValueError(
+        raise InputError(
             f"scores / temperature is {logits[row][outside[row]][0]} in row {row}, but must lie within "
             f"±{_LARGEST_SCORE:g}; pass logits, or log-probabilities from a log-softmax"
         )
@@ -74,4 +75,4 @@ def generator(seed: int) -> np.random.Generator:
 def check(name: str, value: Any, kind: type, holds: Callable[[Any], bool], expected: str) -> None:
     """Refuse a value of another kind, or for which ``holds`` is false; ``expected`` completes the message."""
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise ValueError(f"{name} is {shown(value)}, but must be {expected}")
+        raise InputError(f"{name} is {shown(value)}, but must be {expected}")

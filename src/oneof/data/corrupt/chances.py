@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 
 from oneof.data.corrupt.arguments import Floats, check, check_rate, class_count, scaled_scores, true_labels
+from oneof.errors import InputError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import shown
 
@@ -78,13 +79,13 @@ def class_chances(y: ArrayLike, matrix: ArrayLike) -> Floats:
     """Return the chances (n, K) of `class_dependent`: for each row those of its true class."""
     table: Floats = _cyclic(_lws_case(matrix)) if isinstance(matrix, str) else as_floats(matrix, "matrix")
     if table.ndim != 2 or len(table) != table.shape[1] or len(table) < 2:
-        raise ValueError(f"matrix has shape {table.shape}, but must be (K, K) for K >= 2 classes")
+        raise InputError(f"matrix has shape {table.shape}, but must be (K, K) for K >= 2 classes")
     outside = table[~((table >= 0) & (table <= 1))]
     if outside.size:
-        raise ValueError(f"matrix holds {outside[0]}, but must hold chances in [0, 1]")
+        raise InputError(f"matrix holds {outside[0]}, but must hold chances in [0, 1]")
     if (table.diagonal() != 1).any():
         found = table.diagonal().min()
-        raise ValueError(f"matrix has {found} on its diagonal, but must have ones: the truth is always inside")
+        raise InputError(f"matrix has {found} on its diagonal, but must have ones: the truth is always inside")
     labels = true_labels(y, len(table))
     np.fill_diagonal(table, 0)
     chances: Floats = table[labels]
@@ -102,7 +103,7 @@ def hierarchical_chances(y: ArrayLike, groups: ArrayLike, rate: float) -> Floats
     check_rate(rate)
     names = as_array(groups, "groups")
     if names.ndim != 1 or len(names) < 2:
-        raise ValueError(f"groups has shape {names.shape}, but must be (K,) for K >= 2 classes")
+        raise InputError(f"groups has shape {names.shape}, but must be (K,) for K >= 2 classes")
     matrix = rate * (names[:, None] == names)
     np.fill_diagonal(matrix, 1)
     return class_chances(y, matrix)
@@ -127,7 +128,7 @@ def set_log_likelihoods(candidates: ArrayLike, process: str, arguments: Mapping[
     `CHANCES` for y = j it is the sum over k != j of log c_k in the set and of log(1 - c_k) outside.
     """
     if process not in INDEPENDENT:
-        raise ValueError(
+        raise InputError(
             f"process is {shown(process)}, which does not draw labels one by one; the likelihood of its sets is "
             f"known for {', '.join(INDEPENDENT)}"
         )
@@ -187,5 +188,5 @@ def _cyclic(offsets: Sequence[float]) -> Floats:
 
 def _lws_case(name: str) -> tuple[float, ...]:
     if name not in LWS_CASES:
-        raise ValueError(f"matrix is {shown(name)}, but must hold chances or be one of {', '.join(LWS_CASES)}")
+        raise InputError(f"matrix is {shown(name)}, but must hold chances or be one of {', '.join(LWS_CASES)}")
     return LWS_CASES[name]

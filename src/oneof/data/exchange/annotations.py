@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from oneof.errors import InputError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import listed, shown, warn
 from oneof.labels import Votes, from_votes, rows_text
@@ -87,7 +88,7 @@ class Annotations:
         """What `fit` takes: votes where tasks have several, else candidate sets as a frame named by classes."""
         empty = np.flatnonzero(self.votes_a_task == 0)
         if empty.size:
-            raise ValueError(
+            raise InputError(
                 f"{rows_text(empty)} have no label, but y needs one for each task: take .labelled() first"
             )
         if self.workers and self.votes_a_task.max() > 1:
@@ -119,16 +120,16 @@ class Annotations:
         """Return the same tasks with what a model thinks of each, such as ``model.disambiguate`` returns it."""
         names, numbers = as_array(labels, "labels"), as_floats(scores, "scores")
         if names.shape != (len(self),) or numbers.shape != (len(self),):
-            raise ValueError(
+            raise InputError(
                 f"labels has shape {names.shape} and scores {numbers.shape}, but there are {len(self)} tasks: "
                 "pass one of each for every task"
             )
         if not ((numbers >= 0) & (numbers <= 1)).all():
             bad = numbers[~((numbers >= 0) & (numbers <= 1))][0]
-            raise ValueError(f"scores holds {bad:g}, but must hold probabilities, from 0 to 1: pass these")
+            raise InputError(f"scores holds {bad:g}, but must hold probabilities, from 0 to 1: pass these")
         unknown = sorted(set(names.tolist()) - set(self.classes.tolist()), key=str)
         if unknown:
-            raise ValueError(
+            raise InputError(
                 f"labels holds {listed(unknown)}, but the classes are {listed(self.classes)}: pass labels of these"
             )
         return replace(self, suggestions=suggestion_frame(names.tolist(), numbers.tolist()))
@@ -140,13 +141,13 @@ class Annotations:
             found = [numbers.get(str(task), -1) for task in self.tasks.tolist()]
             unknown = [task for task, number in zip(self.tasks.tolist(), found, strict=True) if number < 0]
             if unknown:
-                raise ValueError(
+                raise InputError(
                     f"the tasks {listed(unknown)} are not among those of the other file, which has "
                     f"{listed(others.tasks, 5)}: name the column of ids, or give the file that they come from"
                 )
         else:
             if len(self) != len(others):
-                raise ValueError(
+                raise InputError(
                     f"there are {len(self)} rows and {len(others)} tasks, and no ids by which they could be "
                     "matched: name a column of ids"
                 )
@@ -182,7 +183,7 @@ def build(
     """
     twice = pd.Series(tasks)[pd.Series(tasks).duplicated()]
     if len(twice):
-        raise ValueError(f"{source} names the task {shown(twice.iloc[0])} twice: give each task a name of its own")
+        raise InputError(f"{source} names the task {shown(twice.iloc[0])} twice: give each task a name of its own")
     rows = list(dict.fromkeys(marks))
     frame = pd.DataFrame(
         {
@@ -193,7 +194,7 @@ def build(
     )
     some = [each for each in suggested if each is not None]
     if not (rows or some or unlabelled):
-        raise ValueError(f"{source} holds no label: label some of its tasks first")
+        raise InputError(f"{source} holds no label: label some of its tasks first")
     named = [*frame["label"].tolist(), *(label for label, _ in some)]
     where = np.array([*frame["row"], *(i for i, each in enumerate(suggested) if each is not None)], dtype=np.intp)
     if classes is not None:
@@ -218,7 +219,7 @@ def check_one_label_a_vote(annotations: Annotations, tool: str) -> None:
         {row for row, vote in enumerate(annotations.votes) for each in vote.values() if len(each) > 1}
     )
     if several:
-        raise ValueError(
+        raise InputError(
             f"a vote names several labels in {rows_text(several)}, but {tool} knows votes for one label only: "
             "write a table, or another format that keeps sets"
         )
@@ -228,7 +229,7 @@ def check_workers(annotations: Annotations, tool: str) -> None:
     """Refuse labels of unknown annotators, where a tool judges annotators."""
     unknown = annotations.marks["worker"].isna()
     if unknown.any() or not len(unknown):
-        raise ValueError(
+        raise InputError(
             f"nobody knows who gave the labels, but {tool} holds votes of annotators: give votes, or write "
             "another format"
         )

@@ -10,6 +10,7 @@ import pandas as pd
 from oneof.data.exchange.annotations import Annotations, Mark, build, warn_of_loss
 from oneof.data.exchange.json_files import read_items, write_json
 from oneof.data.exchange.label_studio import suggestions
+from oneof.errors import InputError
 from oneof.io.schema import is_number
 from oneof.io.words import alternatives, listed, shown
 
@@ -79,12 +80,12 @@ def _question(records: list[Any], path: Path, wanted: str | None, unlabelled: bo
     if not found and unlabelled:
         return wanted or "label"
     if not found:
-        raise ValueError(f"{shown(path)} has no answers that are labels; answer a question of labels first")
+        raise InputError(f"{shown(path)} has no answers that are labels; answer a question of labels first")
     if wanted is None and len(found) > 1:
-        raise ValueError(f"{shown(path)} has answers to the questions {listed(found)}; name one with candidates")
+        raise InputError(f"{shown(path)} has answers to the questions {listed(found)}; name one with candidates")
     name = next(iter(found)) if wanted is None else wanted
     if name not in found:
-        raise ValueError(f"{shown(path)} has no labels of the question {shown(name)}; {alternatives(name, found)}")
+        raise InputError(f"{shown(path)} has no labels of the question {shown(name)}; {alternatives(name, found)}")
     return name
 
 
@@ -98,7 +99,7 @@ def _labels(value: Any, row: int, path: Path) -> list[str]:
     if value is None or value == []:
         return []
     if not _are_labels(value):
-        raise ValueError(
+        raise InputError(
             f"the answer in record {row} of {shown(path)} is {shown(value, 80)}, but must be a label or a list of "
             "labels; name another question"
         )
@@ -150,7 +151,7 @@ def _check_users(annotations: Annotations) -> None:
     """Refuse annotators that Argilla could not know."""
     strange = [who for who in annotations.workers if not _is_uuid(who)]
     if strange:
-        raise ValueError(
+        raise InputError(
             f"the annotators are called {listed(strange, 5)}, but Argilla knows its users by their UUIDs: rename "
             "them to these in a long table, task, worker, label"
         )

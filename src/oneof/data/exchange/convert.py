@@ -21,6 +21,7 @@ from oneof.data.exchange.tabular import (
     write_our_table,
 )
 from oneof.data.tables import check_target, is_table, read_table
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.words import alternatives, listed, shown
 
@@ -84,7 +85,7 @@ def convert(
     """
     _check_options({"field": field, "about": about})
     if not isinstance(labelled, bool):
-        raise TypeError(f"labelled is {shown(labelled, 60)}, but must be True or False; pass one of them")
+        raise KindError(f"labelled is {shown(labelled, 60)}, but must be True or False; pass one of them")
     source, target = as_path(source, "source"), as_path(target, "target")
     kind = _target_format(target, to_format)
     others = None if tasks is None else as_path(tasks, "tasks")
@@ -121,6 +122,7 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
     Returns
     -------
     Annotations
+        Tasks and the labels that they were given.
     """
     path = as_path(path, "path")
     name = _known(format, "format") if format is not None else _source_format(path)
@@ -130,7 +132,7 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
     _check_options(given)
     for each in given:
         if each not in accepted:
-            raise TypeError(
+            raise KindError(
                 f"{each} is given, but {shown(path)} is read as {name}, which has {listed(accepted)}; leave it "
                 "out, or name another format"
             )
@@ -140,10 +142,20 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
 
 
 def write_annotations(annotations: Annotations, path: Any, format: str | None = None) -> None:
-    """Write labels in the format of a tool; by default the one that alone has the extension."""
+    """Write labels in the format of a tool.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        What `read_annotations` returns.
+    path : path
+        The file or folder to write.
+    format : str, optional
+        The format; by default the one that alone has the extension.
+    """
     path = as_path(path, "path")
     if not isinstance(annotations, Annotations):
-        raise TypeError(f"annotations is {shown(annotations, 60)}, but must be what read_annotations returns")
+        raise KindError(f"annotations is {shown(annotations, 60)}, but must be what read_annotations returns")
     kind = _target_format(path, format)
     check_target(path, table=False)
     FORMATS[kind].write(annotations, path)
@@ -160,17 +172,17 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 or len(value) < 2
                 or (option == "long" and len(value) != 3)
             ):
-                raise ValueError(
+                raise InputError(
                     f"{option} is {shown(value, 60)}, but must be a list of different names; pass one"
                 )
         elif option != "unlabelled" and not (value is None or (isinstance(value, str) and value)):
-            raise TypeError(f"{option} is {shown(value, 60)}, but must be a text; pass one, or None")
+            raise KindError(f"{option} is {shown(value, 60)}, but must be a text; pass one, or None")
 
 
 def _known(name: Any, option: str) -> str:
     if not isinstance(name, str) or name not in FORMATS:
         hint = alternatives(name, FORMATS) if isinstance(name, str) else f"there are {listed(FORMATS)}"
-        raise ValueError(f"{option} is {shown(name, 60)}, which is no known format; {hint}")
+        raise InputError(f"{option} is {shown(name, 60)}, which is no known format; {hint}")
     return name
 
 
@@ -184,7 +196,7 @@ def _target_format(path: Path, name: str | None) -> str:
     if name is not None:
         kinds = FORMATS[_known(name, "to_format")].extensions
         if not path.name.lower().endswith(kinds):
-            raise ValueError(f"{shown(path)} must end in {' or '.join(kinds)} to hold {name}; rename it")
+            raise InputError(f"{shown(path)} must end in {' or '.join(kinds)} to hold {name}; rename it")
         return name
     if is_table(path) and path.suffix != ".npz":
         return "table"
@@ -192,7 +204,7 @@ def _target_format(path: Path, name: str | None) -> str:
     if len(fitting) == 1:
         return fitting[0]
     what = f"may be {' or '.join(fitting)}" if fitting else "has an extension that no format has"
-    raise ValueError(f"{shown(path)} {what}; say which with --to (in Python to_format)")
+    raise InputError(f"{shown(path)} {what}; say which with --to (in Python to_format)")
 
 
 def _source_format(path: Path) -> str:
@@ -215,7 +227,7 @@ def _source_format(path: Path) -> str:
         if kind == ".parquet" and _has_features(path):
             return "hugging-face"
         return "crowd-kit" if set(LONG) <= set(read_table(path).rows) else "table"
-    raise ValueError(f"the format of {shown(path)} cannot be told; say which of {listed(FORMATS)} with --from")
+    raise InputError(f"the format of {shown(path)} cannot be told; say which of {listed(FORMATS)} with --from")
 
 
 def _has_features(path: Path) -> bool:

@@ -10,6 +10,7 @@ import pandas as pd
 from oneof.data.exchange.annotations import Annotations, Mark, build
 from oneof.data.exchange.json_files import plain, read_json
 from oneof.data.exchange.label_studio import suggestions
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.words import alternatives, listed, reason, shown
 
@@ -60,16 +61,16 @@ def _table(path: Path, split: str | None) -> tuple[Any, dict[str, Any]]:
     if path.is_dir():
         return _folder(pyarrow, path, split)
     if split is not None:
-        raise ValueError(f"split is {shown(split)}, but {shown(path)} is one file; leave it out")
+        raise InputError(f"split is {shown(split)}, but {shown(path)} is one file; leave it out")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file or folder {shown(path)}; check the path")
     try:
         table = pyarrow.parquet.read_table(path)
         features = json.loads((table.schema.metadata or {}).get(_KEY, b"{}")).get("info", {}).get("features")
     except (OSError, ValueError, AttributeError, pyarrow.ArrowException) as error:
-        raise ValueError(f"{shown(path)} cannot be read ({reason(error)}); write it again") from None
+        raise InputError(f"{shown(path)} cannot be read ({reason(error)}); write it again") from None
     if not isinstance(features, dict) or not features.keys() <= set(table.column_names):
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} has no features of Hugging Face, but they name the classes; write it with "
             "dataset.to_parquet, or read it as a table"
         )
@@ -81,21 +82,21 @@ def _folder(pyarrow: Any, path: Path, split: str | None) -> tuple[Any, dict[str,
     if (path / "dataset_dict.json").is_file():
         splits = read_json(path / "dataset_dict.json").get("splits", [])
         if split not in splits:
-            raise ValueError(f"{shown(path)} has the splits {listed(splits)}; name one of them with split")
+            raise InputError(f"{shown(path)} has the splits {listed(splits)}; name one of them with split")
         path = path / str(split)
     elif split is not None:
-        raise ValueError(f"split is {shown(split)}, but {shown(path)} has no splits; leave it out")
+        raise InputError(f"split is {shown(split)}, but {shown(path)} has no splits; leave it out")
     try:
         features = read_json(path / "dataset_info.json")["features"]
         files = [path / each["filename"] for each in read_json(path / "state.json")["_data_files"]]
         if any(file.parent != path for file in files):  # a forged name could lead anywhere
-            raise ValueError("it names files outside of the folder")
+            raise InputError("it names files outside of the folder")
         parts = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(file))).read_all() for file in files]
         table = pyarrow.concat_tables(parts)
         if not features.keys() <= set(table.column_names):
-            raise ValueError("its features are not those of its rows")
+            raise InputError("its features are not those of its rows")
     except (OSError, ValueError, TypeError, KeyError, AttributeError, pyarrow.ArrowException) as error:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} is no folder that dataset.save_to_disk wrote ({reason(error)}); write it again"
         ) from None
     return table, features
@@ -106,7 +107,7 @@ def _column(features: dict[str, Any], path: Path, wanted: str | None) -> str:
     classed = [name for name, each in features.items() if _names(each)]
     if wanted is not None:
         if wanted not in classed:
-            raise ValueError(
+            raise InputError(
                 f"{shown(path)} has no column {shown(wanted)} of ClassLabel; {alternatives(wanted, classed)}"
             )
         return wanted
@@ -117,7 +118,7 @@ def _column(features: dict[str, Any], path: Path, wanted: str | None) -> str:
     if len(found) != 1:
         what = f"has the columns {listed(found)} of ClassLabel" if found else "has no column of ClassLabel"
         fix = "name one with candidates" if found else "cast the column of labels to List(ClassLabel(names=...))"
-        raise ValueError(f"{shown(path)} {what}; {fix}")
+        raise InputError(f"{shown(path)} {what}; {fix}")
     return found[0]
 
 
@@ -150,7 +151,7 @@ def _cells(rows: list[Any], name: str, features: dict[str, Any]) -> list[Any]:
 
 def _named(number: Any, names: list[str] | None, row: int, path: Path) -> str:
     if names is None or not isinstance(number, int) or not 0 <= number < len(names):
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} holds the label {shown(number)} in row {row}, but has {len(names or ())} classes; "
             "mend it"
         )
@@ -170,7 +171,7 @@ def write_hugging_face(annotations: Annotations, path: Path) -> None:
         str(k): v.map(plain).tolist() for k, v in annotations.data.items()
     }
     if field in columns:
-        raise ValueError(f"the tasks have data called {shown(field)}, as the labels are; rename one of them")
+        raise InputError(f"the tasks have data called {shown(field)}, as the labels are; rename one of them")
     columns[field] = [[number[each] for each in labels] for labels in annotations.sets]
     features: dict[str, Any] = {field: listed_label}
     types = {field: pyarrow.list_(pyarrow.int64())}
@@ -196,14 +197,14 @@ def _write(pyarrow: Any, columns: dict[str, Any], types: dict[str, Any], feature
     try:
         table = pyarrow.table({name: pyarrow.array(cells, types.get(name)) for name, cells in columns.items()})
     except pyarrow.ArrowException as error:
-        raise ValueError(
+        raise InputError(
             f"the data of the tasks fit into no column ({reason(error)}); write another format"
         ) from None
     for each in table.schema:
         if each.name not in features:
             known = pyarrow.types.is_primitive(each.type) or pyarrow.types.is_string(each.type)
             if not known or pyarrow.types.is_temporal(each.type):
-                raise ValueError(
+                raise InputError(
                     f"the data {shown(each.name)} are of type {each.type}, which is not written; leave them out"
                 )
             kind = {"double": "float64", "float": "float32"}.get(str(each.type), str(each.type))
@@ -220,5 +221,5 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow.ipc  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError:
-        raise ValueError(f"{shown(path)} needs pyarrow, which is missing; pip install oneof[parquet]") from None
+        raise InputError(f"{shown(path)} needs pyarrow, which is missing; pip install oneof[parquet]") from None
     return pyarrow

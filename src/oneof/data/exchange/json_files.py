@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.schema import has_half_characters, json_misfit
 from oneof.io.words import reason, shown
@@ -18,9 +19,9 @@ def read_json(path: Path) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # RecursionError for thousands of brackets
-        raise ValueError(f"{shown(path)} is no JSON ({reason(error)}); export it again") from None
+        raise InputError(f"{shown(path)} is no JSON ({reason(error)}); export it again") from None
     if has_half_characters(content):
-        raise ValueError(f"{shown(path)} has half of a character, such as \\ud800; export it again")
+        raise InputError(f"{shown(path)} has half of a character, such as \\ud800; export it again")
     return content
 
 
@@ -31,7 +32,7 @@ def read_items(path: Path, kind: Any, tool: str, fix: str) -> list[Any]:
     if misfit is None and not content:
         misfit = "it holds nothing"
     if misfit is not None:
-        raise ValueError(f"{shown(path)} is not what {tool} writes: {misfit}; {fix}")
+        raise InputError(f"{shown(path)} is not what {tool} writes: {misfit}; {fix}")
     items: list[Any] = content
     return items
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from oneof.data.exchange.annotations import Annotations, Mark, build
 from oneof.data.exchange.json_files import read_items, write_json
+from oneof.errors import InputError
 from oneof.io.words import alternatives, listed, shown, warn
 
 _MODEL = "oneof"
@@ -80,12 +81,12 @@ def _control(tasks: list[Any], path: Path, wanted: str | None, unlabelled: bool)
     if not found and unlabelled:
         return wanted or "label", ""
     if not found:
-        raise ValueError(f"{shown(path)} has no choices, but they are the labels: annotate with <Choices>")
+        raise InputError(f"{shown(path)} has no choices, but they are the labels: annotate with <Choices>")
     if wanted is None and len(found) > 1:
-        raise ValueError(f"{shown(path)} has choices of the controls {listed(found)}; name one with candidates")
+        raise InputError(f"{shown(path)} has choices of the controls {listed(found)}; name one with candidates")
     name = next(iter(found)) if wanted is None else wanted
     if name not in found:
-        raise ValueError(f"{shown(path)} has no choices of the control {shown(name)}; {alternatives(name, found)}")
+        raise InputError(f"{shown(path)} has no choices of the control {shown(name)}; {alternatives(name, found)}")
     return name, found[name]
 
 
@@ -93,13 +94,13 @@ def _choices(answer: Any, control: str, row: int, path: Path) -> list[str]:
     """Return the choices of an answer; a control that answers for several regions is no label of the task."""
     regions = [each for each in answer["result"] if each.get("from_name") == control]
     if len(regions) > 1:
-        raise ValueError(
+        raise InputError(
             f"the control {shown(control)} answers {len(regions)} times in one annotation of task {row} of "
             f"{shown(path)}, as it does for regions; a task needs one answer: name another control"
         )
     choices = regions[0].get("value", {}).get("choices") if regions else []
     if not isinstance(choices, list) or not all(isinstance(each, str) and each for each in choices):
-        raise ValueError(
+        raise InputError(
             f"the choices of task {row} of {shown(path)} are {shown(choices, 80)}, but must be a list of texts; "
             "export it again"
         )

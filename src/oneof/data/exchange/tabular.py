@@ -21,6 +21,7 @@ from oneof.data.exchange.json_files import plain
 from oneof.data.exchange.label_studio import suggestions
 from oneof.data.label_cells import label_sets
 from oneof.data.tables import read_table, write_table
+from oneof.errors import InputError
 from oneof.io.files import replacing
 from oneof.io.words import alternatives, listed, reason, shown, warn
 from oneof.labels.ballots import Marks
@@ -45,13 +46,13 @@ def read_our_table(
     """
     names = read_table(path).rows
     if isinstance(names, np.ndarray):
-        raise ValueError(f"{shown(path)} is an archive of arrays, but a table with columns is needed; give one")
+        raise InputError(f"{shown(path)} is an archive of arrays, but a table with columns is needed; give one")
     if votes is None and candidates is None and "candidates" in names:
         candidates = "candidates"
     apart = [*(votes or ([candidates] if candidates else [])), *([id] if id else [])]
     results = next((pair for pair in _RESULTS if {*pair} <= {*names}), None) if votes is None else None
     if not apart and results is None:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} has no column 'candidates'; {alternatives('candidates', list(names))} Name the column "
             "of candidate sets, or those of votes"
         )
@@ -109,7 +110,7 @@ def write_our_table(annotations: Annotations, path: Path) -> None:
         columns |= {"probability": [each and each[1] for each in pairs]}
     taken = [name for name in added if name in columns]
     if taken:
-        raise ValueError(f"the tasks have data called {listed(taken)}, as columns of labels are; rename them")
+        raise InputError(f"the tasks have data called {listed(taken)}, as columns of labels are; rename them")
     texts = path.name.lower().endswith(".parquet")
     sets = {
         name: cells if texts and name == "candidates" else _joined(cells, annotations)
@@ -138,7 +139,7 @@ def read_crowd_kit(path: Path, long: Sequence[str] = LONG) -> Annotations:
         blank = columns[name].isna() | (columns[name].astype(str) == "")
         if blank.any():
             row = int(blank.to_numpy().argmax())
-            raise ValueError(f"the column {shown(name)} of {shown(path)} is empty in row {row}; fill it in")
+            raise InputError(f"the column {shown(name)} of {shown(path)} is empty in row {row}; fill it in")
     numbers, tasks = pd.factorize(columns[task])
     marks = list(zip(numbers.tolist(), columns[worker].tolist(), columns[label].tolist(), strict=True))
     return build(tasks.tolist(), marks, pd.DataFrame(index=range(len(tasks))), shown(path))
@@ -165,13 +166,13 @@ def read_cleanlab(path: Path, classes: Sequence[Any] | None = None) -> Annotatio
     bad = voted & ~((matrix >= 0) & (matrix % 1 == 0))
     if bad.any():
         row = int(np.argwhere(bad)[0][0])
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} holds {matrix[bad][0]:g} in row {row}, but cleanlab numbers classes from 0; mend it"
         )
     if names is None:
         names = np.arange(max(most + 1, 2))
     if most >= len(names):
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} holds the class {most}, but classes has {len(names)} names; name all of them"
         )
     rows, columns = np.nonzero(voted)
@@ -188,7 +189,7 @@ def _read_matrix(path: Path) -> tuple[NDArray[np.float64], list[Any], Any, list[
         frame = read_table(path).rows
         matrix = frame.apply(pd.to_numeric, errors="coerce")
         if (matrix.isna() & frame.notna()).any().any():
-            raise ValueError(f"{shown(path)} holds text, but cleanlab's matrix holds numbers; read it as a table")
+            raise InputError(f"{shown(path)} holds text, but cleanlab's matrix holds numbers; read it as a table")
         return matrix.to_numpy(np.float64), frame.columns.tolist(), None, None
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {shown(path)}; check the path")
@@ -201,14 +202,14 @@ def _read_matrix(path: Path) -> tuple[NDArray[np.float64], list[Any], Any, list[
         )
         matrix = arrays[_MATRIX].astype(np.float64)
         if matrix.ndim != 2 or not matrix.size:
-            raise ValueError(f"its shape is {matrix.shape}")
+            raise InputError(f"its shape is {matrix.shape}")
         names, tasks, who = (arrays.get(each) for each in ("classes", "tasks", "annotators"))
         if (tasks is not None and tasks.shape != matrix.shape[:1]) or (
             who is not None and who.shape != matrix.shape[1:]
         ):
-            raise ValueError("its parts have different sizes")
+            raise InputError("its parts have different sizes")
     except Exception as error:  # NumPy raises errors of many kinds
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} holds no matrix (n, annotators) ({reason(error)}); save it again"
         ) from None
     workers = list(range(matrix.shape[1])) if who is None else who.tolist()

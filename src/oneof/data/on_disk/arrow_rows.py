@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oneof.data.on_disk.source import ROWS, Piece, Show, Take, files_identity
+from oneof.errors import InputError, KindError
 from oneof.io.words import reason, shown
 
 
@@ -15,7 +16,7 @@ def _pyarrow(name: str) -> Any:
         import pyarrow  # noqa: PLC0415 - pyarrow is optional
         import pyarrow.dataset  # noqa: PLC0415
     except ImportError:
-        raise ValueError(f"{name} needs pyarrow, which is missing; pip install oneof[parquet]") from None
+        raise InputError(f"{name} needs pyarrow, which is missing; pip install oneof[parquet]") from None
     return pyarrow
 
 
@@ -36,7 +37,7 @@ class _ArrowRows:
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Say why."""
-        raise ValueError(f"{self.name} cannot be read: {why}; mend the table, or drop the column") from None
+        raise InputError(f"{self.name} cannot be read: {why}; mend the table, or drop the column") from None
 
 
 class ParquetRows(_ArrowRows):
@@ -53,7 +54,7 @@ class ParquetRows(_ArrowRows):
         try:
             self._data = arrow.dataset.dataset(list(map(str, self._files)), partitioning="hive")
         except (OSError, ValueError, arrow.ArrowException) as error:
-            raise ValueError(f"{self.name} cannot be read ({reason(error)}); write it again") from None
+            raise InputError(f"{self.name} cannot be read ({reason(error)}); write it again") from None
 
     def key(self) -> str:
         """Return the path."""
@@ -93,7 +94,7 @@ class HuggingFaceRows(_ArrowRows):
     def __init__(self, data: Any) -> None:
         self._data, self.name = data, "the dataset"
         if not isinstance(getattr(data, "num_rows", None), int):
-            raise TypeError(
+            raise KindError(
                 "the dataset has several splits or is a stream, but one split is needed; pass data['train']"
             )
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from oneof.data.label_cells import are_json_lists, label_sets
+from oneof.errors import InputError
 from oneof.io.words import shown
 from oneof.labels.names import class_names, number_labels
 from oneof.labels.reading import flatten
@@ -35,7 +36,7 @@ class LabelReader:
         sizes = np.bincount(of_cell, minlength=len(distinct))
         if not sizes.all():
             empty = begin + np.flatnonzero(sizes[which] == 0)
-            raise ValueError(
+            raise InputError(
                 f"the candidate set is empty in {rows_text(empty)} of {self._where}, but every row needs at least "
                 "one candidate label: add the labels or drop the rows"
             )
@@ -56,7 +57,7 @@ class LabelReader:
             if self.separator is None and not as_json:
                 warn_of_joined(cells.tolist())
         if as_json != self._as_json:
-            raise ValueError(
+            raise InputError(
                 f"{self._where} holds JSON lists in some rows and other text in others; write all alike"
             )
         sets = label_sets(distinct, self.separator)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.errors import InputError
 from oneof.io.words import alternatives, listed, shown
 
 Take = Callable[[NDArray[np.float64]], NDArray[Any]]  # is given features (n, d), and says what is kept of them
@@ -73,12 +74,12 @@ def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
     """Refuse columns that hold no numbers, and those without a name, with what to do about it."""
     unnamed = [column for column in kinds if column.startswith("Unnamed: ")]
     if unnamed:  # most often the row numbers that pandas wrote, which are no feature
-        raise ValueError(
+        raise InputError(
             f"{name} has a column without a name, but features have names; name it, or drop {shown(unnamed[0])}"
         )
     foreign = {column: kind for column, kind in kinds.items() if kind not in ("number", "truth")}
     if foreign:
-        raise ValueError(
+        raise InputError(
             f"the columns {listed(foreign)} of {name} hold no numbers (such as "
             f"{shown(next(iter(foreign.values())), 40)}), but a table that stays on disk has numbers alone; "
             f"{advice}"
@@ -88,16 +89,16 @@ def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
 def check_unchanged(source: Source, rows: int, identity: Any) -> None:
     """Refuse a table without rows, and one that is not what it was when it was opened."""
     if not rows:
-        raise ValueError(f"{source.name} has no rows, but at least one is needed; fill the table")
+        raise InputError(f"{source.name} has no rows, but at least one is needed; fill the table")
     if source.identity() != identity:
-        raise ValueError(f"{source.name} was changed while it was read; read it again")
+        raise InputError(f"{source.name} was changed while it was read; read it again")
 
 
 def require(names: Sequence[str], columns: Sequence[str], name: str) -> None:
     """Refuse names of columns that are not there."""
     for each in names:
         if each not in columns:
-            raise ValueError(f"{name} has no column {shown(each)}; {alternatives(each, columns)}")
+            raise InputError(f"{name} has no column {shown(each)}; {alternatives(each, columns)}")
 
 
 class Checked:

@@ -7,6 +7,7 @@ from oneof.data.on_disk.arrow_rows import HuggingFaceRows, ParquetRows
 from oneof.data.on_disk.source import Source
 from oneof.data.on_disk.text_rows import TextRows
 from oneof.data.table_formats import DELIMITERS
+from oneof.errors import InputError
 from oneof.io.words import shown
 
 
@@ -24,7 +25,7 @@ def source_of(given: Any) -> Source:
         return ParquetRows(path)
     kind = next((kind for kind in DELIMITERS if path.name.lower().endswith(kind)), None)
     if kind is None:
-        raise ValueError(
+        raise InputError(
             f"{shown(path)} is no table that is read in pieces: it must end in {', '.join(DELIMITERS)} or "
             ".parquet, or be a folder of Parquet files; convert it"
         )

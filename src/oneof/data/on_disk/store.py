@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneof.data.cache import mark_used
+from oneof.errors import InputError
 
 _HEADER = 2**14  # bytes before the features, padded with spaces
 _KEYS = ("dtype", "shape", "data_offsets")  # of an array in the header
@@ -84,7 +85,7 @@ class Writer:
         self.end("facts", "U8", content.shape)
         header = json.dumps(self._arrays).encode()
         if len(header) > _HEADER - 8:
-            raise ValueError(
+            raise InputError(
                 f"there are {len(self._arrays)} columns of ids and sets, too many to keep; name fewer ids"
             )
         self._file.seek(0)

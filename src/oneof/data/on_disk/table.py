@@ -22,6 +22,7 @@ from oneof.data.on_disk.rows import StoredRows, StoredTexts
 from oneof.data.on_disk.source import Checked, Source, ahead, check_numbers, check_unchanged, require
 from oneof.data.on_disk.sources import source_of
 from oneof.data.on_disk.store import Spool, Writer, open_store
+from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.files import cache_folder, replacing
 from oneof.io.words import reason, shown
@@ -120,11 +121,11 @@ def open_table(
     names = _names_of(ids, "ids"), _names_of(drop, "drop")
     for name, value in {"candidates": candidates, "separator": separator}.items():
         if not isinstance(value, str | None):
-            raise TypeError(f"{name} is {shown(value)}, but must be a string or None; pass one")
+            raise KindError(f"{name} is {shown(value)}, but must be a string or None; pass one")
     if not hasattr(table, "with_format"):
         table = as_path(table, "table")
     if not isinstance(progress, bool):
-        raise TypeError(f"progress is {shown(progress)}, but must be True or False; pass one of them")
+        raise KindError(f"progress is {shown(progress)}, but must be True or False; pass one of them")
     source = source_of(table)
     folder = cache_folder() / "tables" if cache is None else as_path(cache, "cache")
     return stored(source, candidates, separator, *names, folder, progress)
@@ -136,7 +137,7 @@ def _names_of(given: Any, what: str) -> list[str]:
         or not isinstance(given, Sequence)
         or not all(isinstance(each, str) for each in given)
     ):
-        raise TypeError(f"{what} is {shown(given)}, but must be a list of names of columns; pass such as ['id']")
+        raise KindError(f"{what} is {shown(given)}, but must be a list of names of columns; pass such as ['id']")
     return list(dict.fromkeys(given))
 
 
@@ -162,7 +163,7 @@ def stored(
     numbers = [name for name in kinds if name not in apart and name not in drop]
     check_numbers({name: kinds[name] for name in numbers}, source.name, advice)
     if not numbers:
-        raise ValueError(f"{source.name} has no column of features, but at least one is needed; drop fewer")
+        raise InputError(f"{source.name} has no column of features, but at least one is needed; drop fewer")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part, Reading(source, numbers, candidates, separator, ids, part) as reading:

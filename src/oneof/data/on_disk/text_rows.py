@@ -11,6 +11,7 @@ import pandas as pd
 
 from oneof.data.on_disk.damage import FALSE, TRUE, first_damage, opened_bytes
 from oneof.data.on_disk.source import ROWS, Piece, Show, Take, files_identity
+from oneof.errors import InputError
 from oneof.io.words import reason, shown
 
 _SNIFFED = 1000  # rows by which the kind of a column is told
@@ -43,7 +44,7 @@ class TextRows:
             try:
                 self._first = pd.read_csv(self.path, **options, nrows=0)
             except Exception as error:  # readers raise errors of many kinds
-                raise ValueError(
+                raise InputError(
                     f"{self.name} cannot be read ({reason(error)}); mend the file, or give it the extension of "
                     "its format"
                 ) from None
@@ -134,7 +135,7 @@ class TextRows:
         """Name the line."""
         names = list(self._sniffed().columns)
         found = first_damage(self.path, self.delimiter, names, numbers, sound) or why
-        raise ValueError(f"{self.name} cannot be read: {found}; mend the file, or drop the column") from None
+        raise InputError(f"{self.name} cannot be read: {found}; mend the file, or drop the column") from None
 
 
 def _floats(column: Any) -> Any:

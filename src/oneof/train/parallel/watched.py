@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from oneof.errors import KindError
 from oneof.train.method import Method
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -42,7 +43,7 @@ def _mark(name: str, value: Any) -> Any:
         return os.fspath(value)
     if callable(value):
         return id(value)
-    raise TypeError(
+    raise KindError(
         f"the attribute {name} is of type {type(value).__name__}, which cannot be watched for changes while steps "
         "are replayed on a GPU; keep it as a tensor, a number, a text, or a list or dict of these"
     )

@@ -6,8 +6,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from oneof.errors import InputError
 
-class WorkersDisagree(ValueError):  # noqa: N818
+
+class WorkersDisagree(InputError):  # noqa: N818
     """What the workers of a training find out together: they cannot go on as one."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from oneof.errors import InputError
 from oneof.io.words import reason, shown
 from oneof.train.workers.group import WorkersDisagree
 from oneof.train.workers.part import Part
@@ -15,7 +16,7 @@ try:
     import ray.train.torch
     from ray.train import FailureConfig, RunConfig, ScalingConfig
 except ImportError:
-    raise ValueError("several workers need Ray Train, which is missing; pip install 'oneof[cluster]'") from None
+    raise InputError("several workers need Ray Train, which is missing; pip install 'oneof[cluster]'") from None
 
 _RETRIES = 3  # of a training that has lost workers
 
@@ -31,7 +32,7 @@ def cluster_of(workers: int, address: str | None, gpus: bool) -> Iterator[None]:
         try:
             ray.init(address=address or "local", **options)  # None would join whatever cluster ran here last
         except ConnectionError as error:
-            raise ValueError(
+            raise InputError(
                 f"cluster is {shown(address)}, but no Ray cluster answers there ({reason(error)}); start one with "
                 "'ray start --head', or leave it out"
             ) from None
@@ -39,7 +40,7 @@ def cluster_of(workers: int, address: str | None, gpus: bool) -> Iterator[None]:
         kind = "GPU" if gpus else "CPU"
         there = ray.cluster_resources().get(kind, 0)
         if workers > there:  # Ray would wait for ever
-            raise ValueError(f"workers is {workers}, but the cluster has {there:g} {kind}s; ask for fewer")
+            raise InputError(f"workers is {workers}, but the cluster has {there:g} {kind}s; ask for fewer")
         yield
     finally:
         if not joined:
