@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from oneof.methods import Classifier
 
 
+Estimator = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
+]
+
+
 @app.command()
 def fit(
     table: TablePath,
@@ -63,9 +68,7 @@ def fit(
         str,
         typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends."),
     ] = "idgp",
-    estimator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")
-    ] = None,
+    estimator: Estimator = None,
     settings: Settings = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -92,13 +95,14 @@ def fit(
     _check_model_target(out, table)
     check_size(size, images, table)
     check_format(form, table)
+    train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     scale = size or _size_for(settings or [], images is not None or table.is_dir())
     encoded, y = training_table(
         table, labels, column_names(drop), kinds, images, scale, form, decisions, column_names(ids)
     )
-    model = _trainer(workers, cluster, gpus)(make(encoded.rows, y), encoded.rows, y)
+    model = train(make(encoded.rows, y), encoded.rows, y)
     encoded.joined(model).save(out)
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
