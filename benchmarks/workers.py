@@ -26,7 +26,7 @@ from oneof.estimator.with_workers import tables_of_rows
 from oneof.io.files import replacing
 from oneof.train import Trial, train
 from oneof.train.workers.group import Group
-from oneof.train.workers.part import Part, cut
+from oneof.train.workers.part import WorkerPart, cut
 from oneof.train.workers.run import train_part
 
 ROOT = Path(__file__).parents[1]
@@ -107,7 +107,7 @@ def work(rank: int, part: bytes, size: int, store: str, answers: Any) -> None:
     """Train as one of the workers; the first one tells how long it took."""
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
-    own: Part = pickle.loads(part)
+    own: WorkerPart = pickle.loads(part)
     spent, add = [0.0], Group.add
 
     def measured_sum(group: Group, tensor: torch.Tensor) -> torch.Tensor:

@@ -100,6 +100,7 @@ def fit(
     _check_model_target(out, table)
     check_size(size, images, table)
     check_format(form, table)
+    train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     apart = column_names(drop), column_names(ids)
@@ -109,7 +110,7 @@ def fit(
         scale = size or _size_for(settings or [], images is not None or table.is_dir())
         encoded, y = training_table(table, labels, apart[0], kinds, images, scale, form, decisions, apart[1])
     chosen, why = make(encoded.rows, y)
-    model = _trainer(workers, cluster, gpus)(chosen, encoded.rows, y)
+    model = train(chosen, encoded.rows, y)
     encoded.joined(model).save(out, card=card and (why or True))
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 

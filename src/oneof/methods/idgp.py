@@ -277,8 +277,7 @@ class IDGP(PartialLabelClassifier):
 
     def _snapshots(self) -> tuple[Snapshot, Snapshot]:
         """The snapshots of Eq. 10 and 11: of lambda at epoch r, of alpha and beta at epoch q."""
-        u_all, v_all = self._all_taken
-        r, q = self._snapshot_epochs()
+        (u_all, v_all), (r, q) = self._all_taken, self._snapshot_epochs()
         return (
             Snapshot(self.u_, self.u_taken_, u_all, r, self.m),
             Snapshot(self.v_, self.v_taken_, v_all, q, self.d),

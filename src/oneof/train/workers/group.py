@@ -26,7 +26,7 @@ class Group:
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Return the sum over the workers, differentiable."""
-        out: Tensor = _Sum.apply(tensor, self)  # type: ignore[no-untyped-call]
+        out: Tensor = _SumOverWorkers.apply(tensor, self)  # type: ignore[no-untyped-call]
         return out
 
     def whole(self, values: Tensor, own: Tensor, size: int) -> Tensor:
@@ -64,7 +64,7 @@ class Group:
         return "cuda" if dist.get_backend() == "nccl" else "cpu"
 
 
-class _Sum(torch.autograd.Function):
+class _SumOverWorkers(torch.autograd.Function):
     """The sum over the workers; a gradient of the sum is one of every term."""
 
     @staticmethod

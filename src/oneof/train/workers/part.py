@@ -22,7 +22,7 @@ from oneof.train.workers.group import Group
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkerPart:
     """What one worker is sent before a training begins."""
 
     method: Method  # whose tables have these rows alone
@@ -43,7 +43,7 @@ def sizes_of(rows: int, workers: int) -> list[int]:
     return [end - begin for begin, end in pairwise(ends)]
 
 
-def cut(trial: Trial, tables: Collection[str], workers: int) -> "list[Part]":
+def cut(trial: Trial, tables: Collection[str], workers: int) -> "list[WorkerPart]":
     """Cut a prepared trial into parts; ``tables`` are the names of those that have a row for each training row."""
     rows = sizes_of(len(trial.data), workers)
     sets = trial.data.sets
@@ -52,7 +52,7 @@ def cut(trial: Trial, tables: Collection[str], workers: int) -> "list[Part]":
         candidates = [int(sizes.sum()) for sizes in torch.split(sets.sizes, rows)]
     watched = sizes_of(0 if trial.watched is None else len(trial.watched), workers)
     checkpoint = trial.checkpoint
-    whole = Part(
+    whole = WorkerPart(
         trial.method,
         trial.data,
         trial.setup,
@@ -67,7 +67,7 @@ def cut(trial: Trial, tables: Collection[str], workers: int) -> "list[Part]":
     return [_part(trial, whole, worker) for worker in range(workers)]
 
 
-def _part(trial: Trial, whole: Part, worker: int) -> Part:
+def _part(trial: Trial, whole: WorkerPart, worker: int) -> WorkerPart:
     data = trial.data.part(torch.arange(*place(whole.rows, worker)))
     if isinstance(data.x, HostRows):
         data = replace(data, x=_by_itself(data.x))
@@ -92,7 +92,7 @@ def place(sizes: Sequence[int], worker: int) -> tuple[int, int]:
     return ends[worker], ends[worker + 1]
 
 
-def sizes_in(table: Tensor, part: Part) -> list[int]:
+def sizes_in(table: Tensor, part: WorkerPart) -> list[int]:
     """Return how many entries of a table each worker has: rows, or values of candidates."""
     return part.candidates if table.dim() == 1 else part.rows
 
@@ -179,7 +179,7 @@ class PartBatch(Batch):
 class PartCheckpoint(Checkpoint):
     """A checkpoint of the whole training, of whose tables one worker takes its rows."""
 
-    def cut(self, part: Part, worker: int) -> None:
+    def cut(self, part: WorkerPart, worker: int) -> None:
         """Leave out the rows of others."""
         for name in part.tables & {key.removeprefix("learned.") for key in self._tensors}:
             table = self._tensors[f"learned.{name}"]

@@ -8,7 +8,7 @@ from typing import Any
 from oneof.errors import InputError
 from oneof.io.words import reason, shown
 from oneof.train.workers.group import WorkersDisagree
-from oneof.train.workers.part import Part
+from oneof.train.workers.part import WorkerPart
 from oneof.train.workers.run import Outcome, train_part
 
 try:
@@ -47,7 +47,7 @@ def cluster_of(workers: int, address: str | None, gpus: bool) -> Iterator[None]:
             ray.shutdown()
 
 
-def train_on_ray(parts: list[Part], gpus: bool) -> Outcome:
+def train_on_ray(parts: list[WorkerPart], gpus: bool) -> Outcome:
     """Train with a worker for each part; where one is lost, all begin again from the last checkpoint."""
     references = [ray.put(part) for part in parts]
     with tempfile.TemporaryDirectory(prefix="oneof-") as folder:  # for what Ray itself writes

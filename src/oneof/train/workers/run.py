@@ -19,7 +19,16 @@ from oneof.train.trial import Trial
 from oneof.train.trial_state import State
 from oneof.train.workers.group import Group, WorkersDisagree
 from oneof.train.workers.norms import share_norms
-from oneof.train.workers.part import Part, PartBatch, PartCheckpoint, PartData, move, own_places, place, sizes_in
+from oneof.train.workers.part import (
+    PartBatch,
+    PartCheckpoint,
+    PartData,
+    WorkerPart,
+    move,
+    own_places,
+    place,
+    sizes_in,
+)
 
 
 @dataclass
@@ -32,7 +41,7 @@ class Outcome:
     warned: list[str]  # what the first worker was warned of
 
 
-def train_part(part: Part, device: torch.device) -> Outcome | None:
+def train_part(part: WorkerPart, device: torch.device) -> Outcome | None:
     """Train as one of the workers, whose process group stands; the first one returns the outcome."""
     group = Group()
     trial = _trial(part, group, device)
@@ -43,7 +52,7 @@ def train_part(part: Part, device: torch.device) -> Outcome | None:
         return run.outcome([str(each.message) for each in caught if each.category is UserWarning])
 
 
-def _trial(part: Part, group: Group, device: torch.device) -> Trial:
+def _trial(part: WorkerPart, group: Group, device: torch.device) -> Trial:
     """Return the trial of one worker."""
     method, data = part.method, move(part.method, part.data, device)
     method.tables_of_rows_ = part.tables
@@ -64,7 +73,7 @@ def _trial(part: Part, group: Group, device: torch.device) -> Trial:
 class WorkersRun(TrainingRun):
     """The run of one worker: the same steps as in a run alone, on its own rows."""
 
-    def __init__(self, trial: Trial, part: Part, group: Group) -> None:
+    def __init__(self, trial: Trial, part: WorkerPart, group: Group) -> None:
         super().__init__(trial)
         self.part, self.group = part, group
         self._first, _ = place(part.rows, group.rank)
