@@ -135,7 +135,7 @@ def disk_table(figures: Mapping[str, Any], names: list[str]) -> str:
             of_time = f" ({found['seconds'] / other['seconds']:.2f} of pandas)" if other else ""
             of_cpu = f" ({found['cpu_seconds'] / other['cpu_seconds']:.2f})" if other else ""
             lines.append(
-                f"| {shape} | {case['method']} | {WORDS[name]} | {found['peak_anonymous'] / 1e9:.2f} GB "
+                f"| {shape} | {case['method'].upper()} | {WORDS[name]} | {found['peak_anonymous'] / 1e9:.2f} GB "
                 f"| {found['seconds']:.0f}{of_time} | {found['cpu_seconds']:.0f}{of_cpu} |"
             )
     return "\n".join(lines)
