@@ -47,6 +47,7 @@ SUITE = 1  # goes into every key; raise it when problems or points change
 POINTS = 12
 NOW = "now"
 RATES, DECAYS = (0.01, 0.03, 0.1, 0.3), (1e-4, 1e-3, 5e-3)  # of the rules
+ADAMW_RATES, ADAMW_DECAYS = (0.003, 0.01, 0.03), (0.1, 1.0)  # of those with AdamW
 _AT_ONCE = 24  # trials
 _MANY_ROWS = 8000  # from here on the search has larger batches and fewer epochs
 
@@ -84,18 +85,33 @@ def batch_by_rows(rows: int) -> int:
 def rules(rows: int) -> dict[str, dict[str, Settings]]:
     """Return candidates for defaults on so many rows: stacks of rules by name. Before is what the baseline has."""
     batches = {"batch 100": 100, "batch by n": batch_by_rows(rows)}
-    return {"before": {"before": {}}} | {
-        name: {
-            f"cosine, lr {rate:g}, decay {decay:g}, {name}": {
-                "lr": rate,
-                "weight_decay": decay,
-                "schedule": "cosine",
-                "batch_size": size,
+    return (
+        {"before": {"before": {}}}
+        | {
+            name: {
+                f"cosine, lr {rate:g}, decay {decay:g}, {name}": {
+                    "lr": rate,
+                    "weight_decay": decay,
+                    "schedule": "cosine",
+                    "batch_size": size,
+                }
+                for rate, decay in product(RATES, DECAYS)
             }
-            for rate, decay in product(RATES, DECAYS)
+            for name, size in batches.items()
         }
-        for name, size in batches.items()
-    }
+        | {
+            "adamw": {
+                f"adamw, cosine, lr {rate:g}, decay {decay:g}, batch by n": {
+                    "optimizer": "adamw",
+                    "lr": rate,
+                    "weight_decay": decay,
+                    "schedule": "cosine",
+                    "batch_size": batch_by_rows(rows),
+                }
+                for rate, decay in product(ADAMW_RATES, ADAMW_DECAYS)
+            }
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -121,6 +137,7 @@ def tasks() -> list[Task]:
         rounds.append({name: {point: random_points(name)[point]} for name in PROBLEMS})
     for number, stack in enumerate(("before", "batch 100", "batch by n")):
         rounds.insert(4 * number, {name: rules(PROBLEMS[name].train)[stack] for name in PROBLEMS})
+    rounds.insert(0, {name: rules(PROBLEMS[name].train)["adamw"] for name in PROBLEMS})
     defaults = [Task(problem, method, {NOW: current(method)}) for problem in PROBLEMS for method in SEARCHED]
     return defaults + [
         Task(problem, method, stacks[problem]) for stacks in rounds for problem in PROBLEMS for method in SEARCHED
@@ -232,7 +249,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=float("inf"), help="begin nothing after so many seconds")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="+", choices=SEARCHED, default=list(SEARCHED))
-    parser.add_argument("--rounds", type=int, default=POINTS + 4, help="only the first rounds")
+    parser.add_argument("--rounds", type=int, default=POINTS + 5, help="only the first rounds")
     given = parser.parse_args()
     search(given, time.time() + given.budget)
 
