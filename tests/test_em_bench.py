@@ -112,7 +112,7 @@ def test_a_report_without_curves_and_with_shared_ledgers(done, tmp_path):
     text = (tmp_path / "out" / "report.md").read_text()
     assert "4 of 4 runs are done" in text
     assert "Learning curves" not in text
-    assert not list((tmp_path / "out").glob("*.svg"))
+    assert not list((tmp_path / "out").glob("curves*.svg"))
 
 
 def test_dry_times_one_fit(done, tmp_path, monkeypatch):

@@ -150,7 +150,7 @@ def test_a_failed_run_is_told_and_tried_again(undisturbed, soccer, tmp_path):
     result = invoke(*command)
     assert result.exit_code == 1
     assert "4 of 6 runs done, 2 failed" in result.stdout
-    assert "failed: cc on soccer-player, trial 0: ValueError: the network 'lenet' needs images" in result.stderr
+    assert "failed: cc on soccer-player, trial 0: InputError: the network 'lenet' needs images" in result.stderr
     failed = [r for r in read([ledger]).records.values() if r["status"] == "failed"]
     assert all("Traceback" in check_record(record)["error"] for record in failed)
     shown = invoke("status", plan, "--ledger", ledger)
@@ -628,7 +628,7 @@ def test_what_is_timed_comes_after_the_warm_up(tmp_path, monkeypatch):
     monkeypatch.setattr(estimate, "train", lambda trial: timed.append(trial.method) or train(trial))
     (tmp_path / "plan.toml").write_text(WARM.replace("EPOCHS", "50"))
     for run in read_plan(tmp_path / "plan.toml").runs()[:3]:
-        estimate.time_run(run.spec, "cpu")
+        estimate.time_run(run, "cpu")
     assert [(method.epochs, method.warm_up) for method in timed] == [(2, 1)] * 3
 
 

@@ -32,6 +32,12 @@ A plan names methods, data sets, trials, a grid, and the way candidate sets are 
     parameters = {rate = 0.4}
     files = {lost = "sets.npz"}   # of oneof corrupt or oneof sets: for all trials, or a list with one for each
 
+    [data.animals]          # a data set of one's own, which datasets may then name
+    path = "animals.csv"    # beside the plan
+    sha256 = "..."          # of the file: another one is refused
+    reader = "table"        # or "npz", or one of an installed package; what follows are its options
+    truth = "species"
+
     [[override]]            # for some methods, some data sets, or both
     methods = ["idgp"]
     datasets = ["lost"]
@@ -55,7 +61,8 @@ from oneof.bench.record import Labels, Spec
 from oneof.data import annotator as annotators
 from oneof.data import generate
 from oneof.data.annotator import Annotator
-from oneof.data.catalogue import DATASETS
+from oneof.data.catalogue import DATASETS, Dataset
+from oneof.data.own import OwnData, describe_own
 from oneof.estimator import Role, names_with
 from oneof.methods import Classifier, classifiers
 
@@ -112,12 +119,17 @@ class Run:
     point: Mapping[str, Any]  # its place in the grid
     trial: int
     spec: Spec
-    sets: Path | None = None  # the file of its candidate sets, if they are in one
+    sets: Path | OwnData | None = None  # the file of its candidate sets, or of its rows, if they are in one
 
     @property
     def key(self) -> str:
         """The hash of the spec."""
         return run_key(self.spec)
+
+    @property
+    def facts(self) -> Dataset:
+        """What is known of its data set."""
+        return describe_own(self.sets) if isinstance(self.sets, OwnData) else DATASETS[self.dataset]
 
     @property
     def name(self) -> str:
@@ -146,6 +158,7 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     override: list[Mapping[str, Any]] = field(default_factory=list)
+    data: Mapping[str, OwnData] = field(default_factory=dict)  # data sets of one's own, by name
     by_name: bool = False  # whether it was asked for by its name, as one of those that come with the library
 
     @property
@@ -156,6 +169,10 @@ class Plan:
     def ledgers(self) -> list[Path]:
         """Return the ledgers in which its runs are by default: its own, and those that it shares."""
         return [self.folder / "results" / f"{name}.jsonl" for name in (self.path.stem, *self.shares)]
+
+    def facts(self, dataset: str) -> Dataset:
+        """Return what is known of a data set."""
+        return describe_own(self.data[dataset]) if dataset in self.data else DATASETS[dataset]
 
     def points(self, label: str, dataset: str) -> list[dict[str, Any]]:
         """Return the grid of a method on a data set; what is set for it alone takes the place of an axis."""
@@ -179,7 +196,7 @@ class Plan:
         return {
             "protocol": PROTOCOL,
             "dataset": dataset,
-            "data": data_checksum(dataset),
+            "data": self.data[dataset].checksum if dataset in self.data else data_checksum(dataset),
             "split": {**asdict(self.split), "seed": 0 if self.split.fixed else trial},
             "candidates": self._candidates(dataset, trial, labels),
             "labels": labels,
@@ -197,7 +214,9 @@ class Plan:
         shared = {name: everywhere[name] for name in plan_fields(cls) if name in everywhere}
         return cls(**{**shared, **self.own_settings(label, dataset), **point})
 
-    def _sets(self, dataset: str, trial: int) -> Path | None:
+    def _sets(self, dataset: str, trial: int) -> Path | OwnData | None:
+        if dataset in self.data:
+            return self.data[dataset]
         files = self.candidates.files.get(dataset)
         return None if files is None else files[trial].path
 

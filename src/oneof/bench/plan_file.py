@@ -14,6 +14,7 @@ from oneof.bench.toml_files import read_toml
 from oneof.data import corrupt, generate
 from oneof.data.annotator import Annotator
 from oneof.data.catalogue import DATASETS
+from oneof.data.own import OwnData, describe_own, reader_named
 from oneof.errors import InputError
 from oneof.estimator.fields import check
 from oneof.io.words import close_names, shown
@@ -47,8 +48,9 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         if not isinstance(value, dict):
             raise InputError(f"{name} is {shown(value)}, but must be a table: write [{name}]")
     datasets = _texts("datasets", content["datasets"])
+    data = _own_data(path.parent, content.get("data", {}), datasets)
     for name in datasets:
-        _one_of("datasets", name, DATASETS)
+        _one_of("datasets", name, {*DATASETS, *data})
     for name in ("title", "reference", "paper"):
         if not isinstance(content.get(name, ""), str):
             raise InputError(f"{name} is {shown(content[name])}, but must be a text")
@@ -72,10 +74,13 @@ def _parse(path: Path, content: dict[str, Any]) -> Plan:
         split=_split(tables["split"], base["split"]),
         candidates=replace(
             _candidates(tables["candidates"], base["candidates"]["annotator"]),
-            files=_files(path.parent, tables["candidates"].get("files", {}), datasets, trials),
+            files=_files(
+                path.parent, tables["candidates"].get("files", {}), [d for d in datasets if d not in data], trials
+            ),
         ),
         settings=tables["settings"],
         grid=_grid(tables["grid"]),
+        data=data,
         override=_overrides(content.get("override", []), list(tables["methods"]), datasets),
     )
 
@@ -148,6 +153,31 @@ def _files(folder: Path, table: Any, datasets: list[str], trials: int) -> dict[s
             raise InputError(f"{place} has {len(value)} files, but there are {trials} trials; name one for each")
         files = [describe_file(folder / path, dataset) for path in paths]
         found[dataset] = files * trials if isinstance(value, str) else files
+    return found
+
+
+def _own_data(folder: Path, tables: Any, datasets: list[str]) -> dict[str, OwnData]:
+    """Return the data sets that the plan brings, whose files are read and checked."""
+    _known("data", tables, datasets)
+    found = {}
+    for name, table in tables.items():
+        place = f"data.{name}"
+        if name in DATASETS:
+            raise InputError(f"{place} has the name of a known data set; choose another name")
+        if not isinstance(table, dict):
+            raise InputError(f"{place} is {shown(table)}, but must be a table: write [{place}]")
+        about = {"reader": "table", **table}
+        for key in ("path", "sha256", "reader"):
+            if not isinstance(about.get(key), str):
+                raise InputError(f"{place}.{key} is {shown(about.get(key))}, but must be a text; add it")
+        options = {key: value for key, value in table.items() if key not in ("path", "sha256", "reader")}
+        plain(options, place, lambda value, _: value)  # refuses dates and the like
+        if not all(isinstance(value, str | int | float) for value in options.values()):
+            raise InputError(f"{place} has an option that is no text, number or truth value; write it as one")
+        reader_named(about["reader"], options)
+        file = folder / about["path"]
+        found[name] = OwnData(name, file, about["sha256"].lower(), about["reader"], tuple(sorted(options.items())))
+        describe_own(found[name])
     return found
 
 

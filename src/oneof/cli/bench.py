@@ -130,7 +130,7 @@ def sets(
             raise InputError(f"{str(path)!r} is there already; other sets would make other runs: delete it first")
     folder.mkdir(parents=True, exist_ok=True)
     for path, run in targets.items():
-        write_problem_sets(run.spec, path, data, device)
+        write_problem_sets(run.spec, path, data, device, content.data.get(run.dataset))
         note("sets", f"{path}, {path.stat().st_size // 1000} kB")
     named = {
         dataset: [

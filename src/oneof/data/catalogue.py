@@ -33,7 +33,7 @@ class Dataset:
     """A data set; the images of ``format`` idx and cifar come as training and test part, others as one."""
 
     name: str
-    format: Literal["idx", "cifar", "mat", "votes"]
+    format: Literal["idx", "cifar", "mat", "votes", "own"]
     rows: tuple[int, ...]  # of training and test part, or of all
     shape: tuple[int, ...]  # of a row
     classes: tuple[str, ...] | tuple[int, ...]

@@ -15,7 +15,6 @@ from oneof.bench.report.paper import Paper
 from oneof.bench.report.run_results import MethodResult, Search, keep_usual_sets, run_result
 from oneof.bench.report.same_sets import against, differing
 from oneof.bench.report.statistics import Cell, cell, compare
-from oneof.data.catalogue import DATASETS
 
 __all__ = ["Closed", "Report", "Surface", "collect", "describe"]
 
@@ -95,7 +94,7 @@ class Report:
 
     def resplits(self, dataset: str) -> tuple[int, int] | None:
         """Return the numbers of training and test rows where trials are random splits of the same rows."""
-        rows, split = DATASETS[dataset].rows, self.plan.split
+        rows, split = self.plan.facts(dataset).rows, self.plan.split
         if len(rows) > 1 or split.fixed:
             return None
         validation, test = round(split.validation * rows[0]), round(split.test * rows[0])

@@ -19,6 +19,7 @@ from oneof.bench.record import Record, Spec, problem_of
 from oneof.bench.running.deadline import Deadline
 from oneof.bench.running.execute import Job, died, execute, failure, lacks_memory
 from oneof.bench.running.problem import Problem, make_problem
+from oneof.data.own import OwnData
 from oneof.pages.frame import one_line
 
 _PROBLEMS_KEPT = 2  # by a worker, so that runs on the same rows share them
@@ -33,9 +34,9 @@ class Task:
     root: str | None
     checkpoints: tuple[Path | None, ...]
     deadline: Deadline | None
-    sets: tuple[Path | None, ...] | None = None  # files of candidate sets; None: no run has one
+    sets: tuple[Path | OwnData | None, ...] | None = None  # files of candidate sets or rows; None: no run has one
 
-    def problems_of(self) -> list[tuple[Spec, Path | None]]:
+    def problems_of(self) -> list[tuple[Spec, Path | OwnData | None]]:
         """Return the spec of each run with the file of its candidate sets."""
         return list(zip(self.specs, self.sets or [None] * len(self.specs), strict=True))
 
@@ -183,5 +184,5 @@ def problem_text(spec: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=_PROBLEMS_KEPT)
-def _problem(text: str, root: str | None, device: str, sets: Path | None) -> Problem:
+def _problem(text: str, root: str | None, device: str, sets: Path | OwnData | None) -> Problem:
     return make_problem(loads(text), root, device, sets)

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from oneof.bench.ledger import read
 from oneof.bench.plan import Plan, Run, run_class
 from oneof.bench.record import damage_of
 from oneof.bench.running.board import duration
-from oneof.data.catalogue import DATASETS, Dataset
+from oneof.data.catalogue import Dataset
 from oneof.em import EMClassifier
 from oneof.estimator import PartialLabelClassifier
 from oneof.estimator.checks import check_warm_up
@@ -82,7 +82,7 @@ def estimate(plan: Plan, ledger: Path, workers: int, device: str) -> Iterator[Wh
         known = [records[run.key]["seconds"] for run in alike if records.get(run.key, {}).get("status") == "done"]
         at_once = issubclass(run_class(alike[0].spec), EMClassifier)
         guess = time_fit if at_once else time_run
-        seconds = fmean(known) if known else guess(alike[0].spec, device)
+        seconds = fmean(known) if known else guess(alike[0], device)
         total += seconds * counts[dataset, label]
         timed = "one timed fit" if at_once else f"{_STEPS} timed steps, evaluation not included"
         source = f"mean of {len(known)} done" if known else timed
@@ -98,16 +98,16 @@ def warn_of_settings(runs: Iterable[Run]) -> None:
         check_warm_up(model)
 
 
-def time_run(spec: Mapping[str, Any], device: str) -> float:
+def time_run(run: Run, device: str) -> float:
     """Guess the seconds of a training from a few steps on random rows of the right shape."""
-    settings, rows = dict(spec["settings"]), _training_rows(spec)
-    size = _batch_size(spec, rows)
-    x, candidates = _random_rows(DATASETS[spec["dataset"]], size * _STEPS)
+    settings, rows = dict(run.spec["settings"]), _training_rows(run)
+    size = _batch_size(run, rows)
+    x, candidates = _random_rows(run.facts, size * _STEPS)
     ends: list[float] = []
     timed = {**settings, "epochs": 2, "patience": None, "batch_size": size}
     if "warm_up" in settings:
         timed["warm_up"] = min(settings["warm_up"], 1)  # the second epoch, which is timed, comes after it
-    model: Any = run_class(spec)(**timed, device=device)
+    model: Any = run_class(run.spec)(**timed, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these rows and epochs are no user's
         train(model.prepare(x, candidates, on_epoch=lambda epoch: ends.append(time.monotonic())))
@@ -115,19 +115,19 @@ def time_run(spec: Mapping[str, Any], device: str) -> float:
     return (ends[1] - ends[0]) / _STEPS * steps
 
 
-def _batch_size(spec: Mapping[str, Any], rows: int) -> int:
+def _batch_size(run: Run, rows: int) -> int:
     """Return the rows in a step of a run, which may depend on the network and on the number of rows."""
-    model: Any = run_class(spec)(**spec["settings"])
-    shape = DATASETS[spec["dataset"]].shape
+    model: Any = run_class(run.spec)(**run.spec["settings"])
+    shape = run.facts.shape
     model.input_shape_ = shape if len(shape) > 1 else None
     size: int = model.batch_of(rows)
     return size
 
 
-def time_fit(spec: Mapping[str, Any], _: str) -> float:
+def time_fit(run: Run, _: str) -> float:
     """Guess the seconds of an EMClassifier from one round on random rows, as many as a fit of a fold has."""
-    settings = spec["settings"]
-    x, candidates = _random_rows(DATASETS[spec["dataset"]], _training_rows(spec))
+    settings = run.spec["settings"]
+    x, candidates = _random_rows(run.facts, _training_rows(run))
     model = EMClassifier(**{**settings, "rounds": 1, "folds": 2}, random_state=0)
     begin = time.monotonic()
     with warnings.catch_warnings():
@@ -138,9 +138,9 @@ def time_fit(spec: Mapping[str, Any], _: str) -> float:
     return (time.monotonic() - begin) / 2 * fits
 
 
-def _training_rows(spec: Mapping[str, Any]) -> int:
-    dataset = DATASETS[spec["dataset"]]
-    share: float = 1 - spec["split"]["validation"] - (0 if len(dataset.rows) == 2 else spec["split"]["test"])
+def _training_rows(run: Run) -> int:
+    dataset, split = run.facts, run.spec["split"]
+    share: float = 1 - split["validation"] - (0 if len(dataset.rows) == 2 else split["test"])
     return round(share * dataset.rows[0])
 
 

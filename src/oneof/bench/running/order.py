@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from oneof.bench.plan import Run, run_class
-from oneof.data.catalogue import DATASETS
+from oneof.data.catalogue import Dataset
 from oneof.em import EMClassifier
 from oneof.train.parallel.grouping import can_stack
 
@@ -93,9 +93,9 @@ def _kind_of(run: Run, on_gpu: bool) -> _Kind:
     if issubclass(cls, EMClassifier):
         return _Kind(json.dumps([run.dataset, run.spec["method"], run.spec["settings"]]), 1, stacked=False)
     method = cls(**run.spec["settings"])
-    if can_stack(method.network, DATASETS[run.dataset].shape):
+    if can_stack(method.network, run.facts.shape):
         alike = json.dumps([run.dataset, run.spec["method"], method.stack_settings()])
-        return _Kind(alike, _stack_size(run.dataset), stacked=True)
+        return _Kind(alike, _stack_size(run.facts), stacked=True)
     # Trials side by side take as many steps and about as much memory; they may be of different methods.
     common = json.dumps([run.dataset, method.network, method.batch_size, method.deterministic])
     most = _MOST_DEEP if method.network in _DEEP else _MOST_SIDE_BY_SIDE
@@ -108,8 +108,7 @@ def _equal_parts(group: list[Run], most: int) -> list[list[Run]]:
     return [group[i : i + size] for i in range(0, len(group), size)]
 
 
-def _stack_size(dataset: str) -> int:
+def _stack_size(facts: Dataset) -> int:
     """Return how many trials on a table fit a stack: rows and about ten tables of labels for each, in floats."""
-    facts = DATASETS[dataset]
     bytes_a_trial = 4 * facts.rows[0] * (facts.shape[0] + 10 * len(facts.classes))
     return max(1, min(_MOST_STACKED, _STACK_BYTES // bytes_a_trial))

@@ -14,6 +14,7 @@ from oneof.data import corrupt, load_dataset
 from oneof.data.annotator import Annotator
 from oneof.data.container import PartialLabels
 from oneof.data.generate import annotator_scores, asks_annotator, checksum, generate, set_likelihoods
+from oneof.data.own import OwnData, load_own
 from oneof.errors import InputError
 from oneof.io.schema import json_misfit
 from oneof.metrics import approximated_accuracy
@@ -53,10 +54,16 @@ def needs_preparing(spec: Mapping[str, Any]) -> bool:
 
 
 def make_problem(
-    spec: Mapping[str, Any], root: str | Path | None = None, device: str = "auto", sets: Path | None = None
+    spec: Mapping[str, Any],
+    root: str | Path | None = None,
+    device: str = "auto",
+    sets: Path | OwnData | None = None,
 ) -> Problem:
-    """Load the data set, split it and make its candidate sets, or read them from the file ``sets``."""
-    rows = _split_rows(spec, root)
+    """Load the data set, split it and make its candidate sets, or read them from the file ``sets``.
+
+    A data set of one's own comes as ``sets``, too.
+    """
+    rows = _split_rows(spec, root, sets)
     everything, wanted, oracle = rows.pool, spec["candidates"], spec.get("labels") == "likelihoods"
     likelihoods = None
     if wanted is None:
@@ -79,16 +86,18 @@ def make_problem(
         everything, facts = everything.with_candidates(found.candidates), _facts(found.manifest)
         facts |= corrupt.summary(found.candidates)
         if oracle:
-            assert sets is not None
+            assert isinstance(sets, Path)
             likelihoods = read_likelihoods(sets, found)
     known = cast(CandidateFacts, {**facts, "sha256": checksum(everything.candidates)})
     parts = everything.take(rows.training), everything.take(rows.validation), rows.test
     return Problem(*parts, known, None if likelihoods is None else likelihoods[rows.training])
 
 
-def write_problem_sets(spec: Mapping[str, Any], path: Path, root: str | Path | None, device: str) -> None:
+def write_problem_sets(
+    spec: Mapping[str, Any], path: Path, root: str | Path | None, device: str, own: OwnData | None = None
+) -> None:
     """Draw the candidate sets of a run and write them into a file, the scores of their annotator beside it."""
-    rows, wanted = _split_rows(spec, root), spec["candidates"]
+    rows, wanted = _split_rows(spec, root, own), spec["candidates"]
     how = _how(wanted, rows.training)
     made = generate(rows.pool, seed=wanted["seed"], test=rows.test, device=device, **how)
     scores = None
@@ -106,8 +115,8 @@ class _Rows(NamedTuple):
     test: PartialLabels
 
 
-def _split_rows(spec: Mapping[str, Any], root: str | Path | None) -> _Rows:
-    loaded: Any = load_dataset(spec["dataset"], root)
+def _split_rows(spec: Mapping[str, Any], root: str | Path | None, source: Path | OwnData | None = None) -> _Rows:
+    loaded: Any = load_own(source) if isinstance(source, OwnData) else load_dataset(spec["dataset"], root)
     split = spec["split"]
     pool = loaded[0] if isinstance(loaded, tuple) else loaded
     order = np.random.default_rng(seed_for(split["seed"], "split")).permutation(len(pool))
@@ -119,9 +128,9 @@ def _split_rows(spec: Mapping[str, Any], root: str | Path | None) -> _Rows:
     return _Rows(pool, training, validation, loaded[1] if isinstance(loaded, tuple) else loaded.take(held_out))
 
 
-def _sets_of(file: Path | None, pool: PartialLabels, wanted: Mapping[str, Any]) -> CandidateSets:
+def _sets_of(file: Path | OwnData | None, pool: PartialLabels, wanted: Mapping[str, Any]) -> CandidateSets:
     """Return the sets of a file, which must still be those that the plan was read with."""
-    if file is None:
+    if not isinstance(file, Path):
         raise InputError(f"the candidate sets of {pool.name!r} are those of a file, but its path is not given")
     found = read_sets(file, pool.name)
     if checksum(found.candidates) != wanted["sha256"] or wanted.get("scores_sha256") not in (
