@@ -150,7 +150,10 @@ def test_a_failed_run_is_told_and_tried_again(undisturbed, soccer, tmp_path):
     result = invoke(*command)
     assert result.exit_code == 1
     assert "4 of 6 runs done, 2 failed" in result.stdout
-    assert "failed: cc on soccer-player, trial 0: InputError: the network 'lenet' needs images" in result.stderr
+    assert (
+        "failed: cc on soccer-player, trial 0: oneof.errors.InputError: the network 'lenet' needs images"
+        in result.stderr
+    )
     failed = [r for r in read([ledger]).records.values() if r["status"] == "failed"]
     assert all("Traceback" in check_record(record)["error"] for record in failed)
     shown = invoke("status", plan, "--ledger", ledger)
