@@ -84,34 +84,26 @@ def batch_by_rows(rows: int) -> int:
 
 def rules(rows: int) -> dict[str, dict[str, Settings]]:
     """Return candidates for defaults on so many rows: stacks of rules by name. Before is what the baseline has."""
-    batches = {"batch 100": 100, "batch by n": batch_by_rows(rows)}
-    return (
-        {"before": {"before": {}}}
-        | {
-            name: {
-                f"cosine, lr {rate:g}, decay {decay:g}, {name}": {
-                    "lr": rate,
-                    "weight_decay": decay,
-                    "schedule": "cosine",
-                    "batch_size": size,
-                }
-                for rate, decay in product(RATES, DECAYS)
-            }
-            for name, size in batches.items()
+    by_rows = batch_by_rows(rows)
+    return {
+        "before": {"before": {}},
+        "batch 100": _rules("cosine", RATES, DECAYS, "batch 100", 100),
+        "batch by n": _rules("cosine", RATES, DECAYS, "batch by n", by_rows),
+        "adamw": _rules("adamw, cosine", ADAMW_RATES, ADAMW_DECAYS, "batch by n", by_rows, optimizer="adamw"),
+    }
+
+
+def _rules(
+    begin: str, rates: Sequence[float], decays: Sequence[float], end: str, size: int, **others: Any
+) -> dict[str, Settings]:
+    """Return a rule for each rate and decay, all with a cosine."""
+    return {
+        f"{begin}, lr {rate:g}, decay {decay:g}, {end}": {
+            **{"lr": rate, "weight_decay": decay, "schedule": "cosine", "batch_size": size},
+            **others,
         }
-        | {
-            "adamw": {
-                f"adamw, cosine, lr {rate:g}, decay {decay:g}, batch by n": {
-                    "optimizer": "adamw",
-                    "lr": rate,
-                    "weight_decay": decay,
-                    "schedule": "cosine",
-                    "batch_size": batch_by_rows(rows),
-                }
-                for rate, decay in product(ADAMW_RATES, ADAMW_DECAYS)
-            }
-        }
-    )
+        for rate, decay in product(rates, decays)
+    }
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ def test_methods_version_and_help():
     lines = succeed("methods", "IDGP").stdout.splitlines()
     assert max(map(len, lines)) <= 200
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}  # first lines of what is wrapped too
-    assert shown["lr"].startswith("None a number > 0 or None Learning rate of stochastic gradient descent.")
+    assert shown["lr"].startswith("None a number > 0 or None Learning rate.")
     assert shown["alternate"].startswith("'simultaneous' one of ['simultaneous', 'sequential'] One backward pass")
     assert shown["network"].startswith("'auto' one of ['auto', ")
     assert shown["random_state"].startswith("None see --seed of oneof fit Same seed,")

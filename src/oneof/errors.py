@@ -5,7 +5,7 @@ as they are: those of the operating system (``OSError``, such as a file that is 
 those of scikit-learn (``NotFittedError``, and what its checks of X say).
 """
 
-__all__ = ["InputError", "KindError", "OneofError", "Paused", "TrainingDiverged"]
+__all__ = ["InputError", "KindError", "OneofError", "Paused", "TrainingDiverged", "WorkersLost"]
 
 
 class OneofError(Exception):
@@ -26,3 +26,7 @@ class TrainingDiverged(OneofError, ArithmeticError):  # noqa: N818
 
 class Paused(OneofError):  # noqa: N818
     """A training has written its checkpoint and stopped before its last epoch."""
+
+
+class WorkersLost(OneofError, RuntimeError):  # noqa: N818
+    """A training by several workers was given up, since some of them ended again and again."""

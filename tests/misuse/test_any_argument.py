@@ -253,6 +253,18 @@ CALLS = {
             "workers": 1,
         },
     ),
+    "open_table": (
+        oneof.open_table,
+        {
+            "table": "table.csv",
+            "candidates": "candidates",
+            "separator": "|",
+            "ids": ["id"],
+            "drop": ["day"],
+            "cache": ".",
+            "progress": False,
+        },
+    ),
     "load_model": (oneof.load_model, {"path": "model", "device": "cpu", "methods": {}}),
 }
 ARGUMENTS = [pytest.param(call, name, id=f"{call}-{name}") for call, (_, good) in CALLS.items() for name in good]

@@ -94,8 +94,7 @@ def fit(
     --method auto compares methods first, as oneof compare does, and takes the one that it recommends.
     With --decisions rows that were reviewed count as decided; the table itself stays as it is.
     """
-    from oneof.cli.encoding import training_table
-    from oneof.cli.on_disk import in_pieces, training_rows
+    from oneof.cli.on_disk import in_pieces
 
     _check_model_target(out, table)
     check_size(size, images, table)
@@ -103,16 +102,24 @@ def fit(
     train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
-    apart = column_names(drop), column_names(ids)
-    if in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, kinds, images)):
-        encoded, y = training_rows(table, labels, *apart)
-    else:
-        scale = size or _size_for(settings or [], images is not None or table.is_dir())
-        encoded, y = training_table(table, labels, apart[0], kinds, images, scale, form, decisions, apart[1])
+    pieces = in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, kinds, images))
+    scale = size or _size_for(settings or [], images is not None or table.is_dir())
+    encoded, y = _read(pieces, table, labels, drop, ids, kinds, images, scale, form, decisions)
     chosen, why = make(encoded.rows, y)
     model = train(chosen, encoded.rows, y)
     encoded.joined(model).save(out, card=card and (why or True))
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
+
+
+def _read(pieces: bool, table: Path, labels: Labels, drop: Drop, ids: Ids, *others: Any) -> tuple[Any, Any]:
+    """Return the rows of a table, encoded, and their sets: read in pieces, or whole."""
+    from oneof.cli.encoding import training_table
+    from oneof.cli.on_disk import training_rows
+
+    dropped, named = column_names(drop), column_names(ids)
+    if pieces:
+        return training_rows(table, labels, dropped, named)
+    return training_table(table, labels, dropped, *others, ids=named)
 
 
 def _hindrances(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oneof.errors import InputError
+from oneof.errors import InputError, WorkersLost
 from oneof.io.words import reason, shown
 from oneof.train.workers.group import WorkersDisagree
 from oneof.train.workers.part import WorkerPart
@@ -63,7 +63,7 @@ def train_on_ray(parts: list[WorkerPart], gpus: bool) -> Outcome:
         try:
             outcome: Outcome | str = trainer.fit().return_value
         except ray.train.TrainingFailedError as error:
-            raise RuntimeError(
+            raise WorkersLost(
                 f"the training was given up after {_RETRIES + 1} attempts ({reason(error)}); where workers lack "
                 "memory take more of them, or a smaller batch_size"
             ) from None
