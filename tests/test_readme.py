@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
-from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 import bench_data
 import oneof
 from oneof import cli
 from oneof.bench.plan_file import read_plan
+from oneof.bench.published import find_plan
 from oneof.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
@@ -60,39 +59,33 @@ def carry_out(section, monkeypatch, folder):
 
 
 def test_the_commands_run(tmp_path, monkeypatch):
-    """On tables with the columns and a few images with the names that the page has."""
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    names = ["cat", "cow", "dog"]
-    sets = [f"{names[t]}|{names[(t + i) % 3]}" for i, t in enumerate(y)]
-    X.assign(label=sets).to_csv(tmp_path / "animals.csv", index=False)
-    X.to_csv(tmp_path / "new.csv", index=False)
-    X.assign(truth=[names[t] for t in y]).to_csv(tmp_path / "checked.csv", index=False)
-    files = [f"{i}.png" for i in range(8)]
-    for i, file in enumerate(files):
-        Image.new("RGB", (9, 7), (30 * i, 0, 0)).save(tmp_path / file)
-    pd.DataFrame({"file": files, "candidates": sets[:8]}).to_csv(tmp_path / "labels.csv", index=False)
-    pd.DataFrame({"file": files[:3]}).to_csv(tmp_path / "photos.csv", index=False)
+    """On the tables and the images that the page itself writes."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("docs/command-line.md", "python"):
+        exec(block, names)
     assert carry_out("With a table of yours", monkeypatch, tmp_path) == 10
-    assert len(pd.read_csv("predictions.csv")) == 150
+    assert len(pd.read_csv("predictions.csv")) == 15
     margins = pd.read_csv("review.csv")["margin"]
     assert margins.is_monotonic_increasing
     assert margins.min() >= 0
     assert Path("sets.html").exists()
-    assert pd.read_csv("names.csv")["file"].tolist() == files[:3]
+    assert pd.read_csv("names.csv")["file"].tolist() == names["files"][50:]
 
 
 def test_the_experiments_run(tmp_path, monkeypatch):
     """With a made data set behind every name, and a small plan in the place of the one that is printed."""
-    read_plan(ROOT / "benchmarks" / "table2-quick.toml")
-    (tmp_path / "benchmarks").mkdir()
+    read_plan(find_plan(Path("table2-quick")))
     small = bench_data.PLAN.replace("trials = 2", "trials = 1").replace("epochs = 4", "epochs = 1")
-    (tmp_path / "benchmarks" / "table2-quick.toml").write_text(small)
+    plan = tmp_path / "table2-quick.toml"
+    plan.write_text(small)
+    monkeypatch.setattr("oneof.bench.published.published_plans", lambda: {"table2-quick": plan})
     monkeypatch.setenv("ONEOF_DATA", str(bench_data.write_soccer_player(tmp_path / "data")))
     y = np.arange(300) % 10
     part = oneof.PartialLabels((25 * y[:, None, None]).astype(np.uint8), np.eye(10)[y], y, range(10), "made")
     monkeypatch.setattr("oneof.data.load_dataset", lambda name, root: (part, part))
     assert carry_out("Experiments", monkeypatch, tmp_path) == 5
-    with np.load("fashion.npz", allow_pickle=False) as made:
+    with np.load("mnist.npz", allow_pickle=False) as made:
         assert made["candidates"].shape == (300, 10)
     assert "3 of 3 runs are done" in Path("report/report.md").read_text()
 
