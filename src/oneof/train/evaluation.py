@@ -22,7 +22,8 @@ def most_rows(n_classes: int, usual: int = ROWS_AT_ONCE) -> int:
     return min(usual, max(_FEWEST_ROWS, _CELLS_AT_ONCE // n_classes))
 
 
-def _block(data: Data, rows: Tensor | HostRows) -> int:
+def block_size(data: Data, rows: Tensor | HostRows) -> int:
+    """Return how many rows (..., M, *shape), stored as the data are, are evaluated at once."""
     return most_rows(data.n_classes, images_at_once(rows.shape[data.weight.dim() :], ROWS_AT_ONCE))
 
 
@@ -40,7 +41,7 @@ def evaluate(method: Method, function: Callable[..., Tensor], blocks: Iterable[S
 
 def class_probabilities(method: Method, data: Data, rows: Tensor | HostRows) -> Tensor:
     """Return the class probabilities (..., M, K) of rows (..., M, *shape) that are stored as the data are."""
-    size = _block(data, rows)
+    size = block_size(data, rows)
     blocks: Iterable[Tensor]
     if isinstance(rows, HostRows):
         blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
@@ -54,7 +55,7 @@ def probability_blocks(
     method: Method, data: Data, rows: Tensor | HostRows, function: Callable[[slice, Tensor], _R]
 ) -> list[_R]:
     """Return what a function gives for the class probabilities (B, K) of each block of rows, by its place."""
-    size = _block(data, rows)
+    size = block_size(data, rows)
 
     def block(begin: int) -> _R:
         place = slice(begin, begin + size)

@@ -53,7 +53,7 @@ def values_of(x: "Array | SparseRows") -> Array:
 
 
 def rows_at_once(x: "Array | SparseRows", usual: int) -> int:
-    """Return how many rows are evaluated at once: as ``usual``, or as many sparse ones, or images, as fill 64 MB."""
+    """Return how many rows are evaluated at once: as ``usual``, or as many sparse ones or images as fill 64 MB."""
     if isinstance(x, SparseRows):
         return max(1, min(_MOST_ROWS, _CELLS // x.shape[1]))
     return images_at_once(x.shape[1:], usual)
