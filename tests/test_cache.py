@@ -48,6 +48,7 @@ def filled(cache):
 def test_what_the_cache_holds(cache):
     assert [(each.kind, each.files, each.size) for each in cache_usage()] == [
         ("images", 0, 0),
+        ("large-images", 0, 0),
         ("annotators", 0, 0),
         ("candidates", 0, 0),
         ("kernels", 0, 0),
@@ -56,6 +57,7 @@ def test_what_the_cache_holds(cache):
     filled(cache)
     assert [(each.kind, each.files, each.size) for each in cache_usage()] == [
         ("images", 2, 3500),
+        ("large-images", 0, 0),
         ("annotators", 1, 2_000_000),
         ("candidates", 0, 0),
         ("kernels", 0, 0),
@@ -67,8 +69,8 @@ def test_clearing_removes_what_was_asked_and_nothing_else(cache):
     filled(cache)
     (removed,) = clear_cache(["images"])
     assert (removed.files, removed.size, removed.folder) == (2, 3500, cache / "images")
-    assert [each.files for each in cache_usage()] == [0, 1, 0, 0, 0]
-    assert [each.files for each in clear_cache()] == [0, 1, 0, 0, 0]
+    assert [each.files for each in cache_usage()] == [0, 0, 1, 0, 0, 0]
+    assert [each.files for each in clear_cache()] == [0, 0, 1, 0, 0, 0]
     left = sorted(path.name for path in cache.rglob("*") if path.is_file())
     assert left == ["notes.txt", "train.gz"]
 
@@ -170,10 +172,10 @@ def test_the_command_lists_and_clears(cache):
     lines = succeed("cache").stdout.splitlines()
     assert lines[0].split() == ["kind", "files", "size", "meaning", "folder"]
     assert lines[1].split()[:4] == ["images", "2", "3.5", "kB"]
-    assert str(cache / "annotators") in lines[2]
+    assert str(cache / "annotators") in lines[3]
     assert len(succeed("cache", "--kind", "images", "--kind", "candidates").stdout.splitlines()) == 3
     said = succeed("cache", "--clear", "--kind", "annotators").stdout
     assert said == f"annotators: removed 2.0 MB in 1 file, from {cache / 'annotators'}\n"
-    assert len(succeed("cache", "--clear").stdout.splitlines()) == 5
-    assert [each.files for each in cache_usage()] == [0, 0, 0, 0, 0]
+    assert len(succeed("cache", "--clear").stdout.splitlines()) == 6
+    assert [each.files for each in cache_usage()] == [0, 0, 0, 0, 0, 0]
     assert "'films' is not one of" in fail("cache", "--kind", "films")

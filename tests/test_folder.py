@@ -194,7 +194,7 @@ def test_wrong_settings(tmp_path):
     with pytest.raises(ValueError, match="there are no images to decode; pass at least one path"):
         decode_images([])
     with pytest.raises(
-        ValueError, match=r"1 images of height and width .* do not fit into memory; pass a smaller size"
+        ValueError, match=r"1 images of height and width .* do not fit into memory.*; pass a smaller size"
     ):
         decode_images([path], size=10**7)
 
@@ -202,7 +202,7 @@ def test_wrong_settings(tmp_path):
 @pytest.mark.parametrize("size", [10**12, 2**62, 10**30, 10**5000, (10**7, 10**8)], ids=range(5))
 def test_impossible_sizes(tmp_path, size):
     path = saved(tmp_path / "a.png", pixels())
-    with pytest.raises(ValueError, match="do not fit into memory; pass a smaller size") as caught:
+    with pytest.raises(ValueError, match=r"do not fit into memory.*; pass a smaller size") as caught:
         decode_images([path], size=size)
     assert len(str(caught.value)) < 500
 

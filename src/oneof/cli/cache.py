@@ -13,6 +13,7 @@ class CacheKind(StrEnum):
     """Kinds of files in the cache folder."""
 
     IMAGES = "images"
+    LARGE_IMAGES = "large-images"
     ANNOTATORS = "annotators"
     CANDIDATES = "candidates"
     KERNELS = "kernels"

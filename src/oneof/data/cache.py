@@ -13,6 +13,7 @@ from oneof.io.words import shown
 
 KINDS = {
     "images": "decoded images of your own tables",
+    "large-images": "decoded images that stay on disk",
     "annotators": "classifiers that made candidate sets",
     "candidates": "candidate sets that were made",
     "kernels": "kernels that were compiled for a GPU",

@@ -111,7 +111,7 @@ class PartialLabels:
 
 def _checked_rows(rows: Any, name: str) -> NDArray[Any]:
     """Return a table of floats, or images of bytes or floats."""
-    x = as_array(rows, "x")
+    x = rows if isinstance(rows, np.memmap) else as_array(rows, "x")  # what is mapped stays on disk in a fit
     is_table, is_images = x.ndim == 2, x.ndim in (3, 4)
     if not ((is_table or is_images) and (x.dtype.kind == "f" or (is_images and x.dtype == np.uint8))):
         raise InputError(

@@ -1,11 +1,14 @@
-"""Image files decoded into one array of bytes, in threads."""
+"""Image files decoded in threads, into one array of bytes or into a file that holds such an array."""
 
+import math
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,31 +31,70 @@ _SHOWN = 3  # files in a message
 _ROOM = 330  # characters for them
 
 
-def decode(files: list[Path], size: Any, channels: int | None, workers: int | None, progress: bool) -> Bytes:
-    """Read all headers, from which the shape of the result follows, and then decode into one array."""
+def decoded_shape(files: list[Path], size: Any, channels: int | None, workers: int | None) -> tuple[int, ...]:
+    """Return the shape of all images together, (n, height, width) or (n, height, width, 3), from their headers."""
     try:
-        from PIL.Image import DecompressionBombWarning  # noqa: PLC0415 - Pillow is optional
+        import PIL.Image  # noqa: F401, PLC0415 - Pillow is optional
     except ImportError:
         raise InputError("images need Pillow, which is missing; pip install oneof[data]") from None
+    headers: list[Any] = [None] * len(files)
+    meter = Meter("headers", len(files), visible=False)
+    _in_threads(_read_header, files, workers, meter, headers.__setitem__)
+    if size is None:
+        size = _common_size(files, [size for size, _ in headers])
+    gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
+    height, width = map(int, size)
+    return (len(files), height, width) if gray else (len(files), height, width, 3)
+
+
+def decode(files: list[Path], shape: tuple[int, ...], workers: int | None, progress: bool) -> Bytes:
+    """Decode images into one array of the shape that `decoded_shape` gave."""
+    try:
+        images = np.empty(shape, np.uint8)
+    except (MemoryError, ValueError):  # ValueError for sizes beyond any memory
+        raise InputError(
+            f"{len(files)} images of height and width {shown(shape[1:3])} do not fit into memory; pass a smaller "
+            "size"
+        ) from None
+    _decode(files, shape, workers, progress, images.__setitem__)
+    return images
+
+
+def decode_to(
+    file: IO[bytes], files: list[Path], shape: tuple[int, ...], workers: int | None, progress: bool
+) -> None:
+    """Write the same array as an .npy file; in memory are only images that are being decoded."""
+    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    begin, size, one_at_a_time = file.tell(), math.prod(shape[1:]), Lock()
+
+    def write(row: int, pixels: Bytes) -> None:
+        with one_at_a_time:  # not into a mapped file: there a full disk would kill the process
+            file.seek(begin + row * size)
+            file.write(np.ascontiguousarray(pixels).data)
+
+    _decode(files, shape, workers, progress, write)
+
+
+def _decode(
+    files: list[Path],
+    shape: tuple[int, ...],
+    workers: int | None,
+    progress: bool,
+    keep: Callable[[int, Bytes], None],
+) -> None:
+    def read(path: Path) -> Bytes:
+        return _read_pixels(path, shape[1:3], "L" if len(shape) == 3 else "RGB")
+
+    _in_threads(read, files, workers, Meter("decoding images", len(files), visible=progress), keep)
+
+
+@contextmanager
+def _bombs_refused() -> Iterator[None]:
+    from PIL.Image import DecompressionBombWarning  # noqa: PLC0415 - Pillow is optional
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", DecompressionBombWarning)
-        headers = _in_threads(_read_header, files, workers, Meter("headers", len(files), visible=False))
-        if size is None:
-            size = _common_size(files, [size for size, _ in headers])
-        gray = channels == 1 or (channels is None and all(is_gray for _, is_gray in headers))
-        try:
-            images = np.empty((len(files), *size) if gray else (len(files), *size, 3), np.uint8)
-        except (MemoryError, ValueError):  # ValueError for sizes beyond any memory
-            raise InputError(
-                f"{len(files)} images of height and width {shown(size)} do not fit into memory; pass a smaller "
-                "size"
-            ) from None
-
-        def fill(path: Path, row: int) -> None:
-            images[row] = _read_pixels(path, size, "L" if gray else "RGB")
-
-        _in_threads(fill, files, workers, Meter("decoding images", len(files), visible=progress))
-    return images
+        yield
 
 
 def _common_size(files: list[Path], sizes: list[tuple[int, int]]) -> tuple[int, int]:
@@ -67,35 +109,40 @@ def _common_size(files: list[Path], sizes: list[tuple[int, int]]) -> tuple[int, 
 
 
 def _in_threads(
-    work: Callable[[Path, int], Any], files: list[Path], workers: int | None, meter: Meter
-) -> list[Any]:
-    """Call ``work`` with each file and its row, in threads: Pillow decodes without the interpreter lock."""
+    read: Callable[[Path], Any],
+    files: list[Path],
+    workers: int | None,
+    meter: Meter,
+    keep: Callable[[int, Any], None],
+) -> None:
+    """Read files in threads (Pillow decodes without the interpreter lock), and keep what each row's file gives."""
 
-    def block(start: int) -> list[Any]:
-        outcomes: list[Any] = []
+    def block(start: int) -> dict[Path, Exception]:
+        broken: dict[Path, Exception] = {}
         for row, path in enumerate(files[start : start + _BLOCK], start):
             try:
-                outcomes.append(work(path, row))
+                found = read(path)
             except Exception as error:  # broken images cause errors of every kind
-                outcomes.append(error)
-        return outcomes
+                broken[path] = error
+            else:
+                keep(row, found)
+        return broken
 
-    results: list[Any] = []
-    with meter, ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        for outcomes in pool.map(block, range(0, len(files), _BLOCK)):
-            results += outcomes
-            meter.show(len(results))
-    broken = {path: each for path, each in zip(files, results, strict=True) if isinstance(each, Exception)}
+    broken: dict[Path, Exception] = {}
+    with _bombs_refused(), meter, ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        starts = range(0, len(files), _BLOCK)
+        for start, found in zip(starts, pool.map(block, starts), strict=True):
+            broken |= found
+            meter.show(min(start + _BLOCK, len(files)))
     if broken:
         room = _ROOM // min(len(broken), _SHOWN) // 2
         named = (f"{shown(path, room)} ({reason(error, room)})" for path, error in broken.items())
         raise InputError(
             f"no image can be read from {join_first(named, _SHOWN, 2 * _ROOM)}; mend the files or drop their rows"
         )
-    return results
 
 
-def _read_header(path: Path, _: int) -> tuple[tuple[int, int], bool]:
+def _read_header(path: Path) -> tuple[tuple[int, int], bool]:
     """Return height and width of the upright image, and whether it is gray, from the header."""
     with _opened(path) as image:
         width, height = image.size
@@ -106,7 +153,7 @@ def _read_header(path: Path, _: int) -> tuple[tuple[int, int], bool]:
         return ((width, height) if turned else (height, width)), image.mode in _GRAY
 
 
-def _read_pixels(path: Path, size: tuple[int, int], mode: str) -> Bytes:
+def _read_pixels(path: Path, size: tuple[int, ...], mode: str) -> Bytes:
     """Return the pixels of an image: upright, in gray ("L") or colour ("RGB"), and of this height and width."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - Pillow is optional
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Sequence
@@ -20,12 +22,13 @@ from oneof.data.cache import (
     size_text,
 )
 from oneof.data.container import PartialLabels
-from oneof.data.decoding import Bytes, decode, listed_files
+from oneof.data.decoding import Bytes, decode, decode_to, decoded_shape, listed_files
 from oneof.data.label_cells import label_sets
 from oneof.data.tables import read_table
 from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.files import cache_folder, replacing
+from oneof.io.memory import free_memory
 from oneof.io.words import shown, warn
 from oneof.labels import encode, rows_text
 
@@ -34,6 +37,8 @@ Cache = StrPath | Literal[False] | None
 Size = int | tuple[int, int] | None
 
 _LARGEST_SIDE = 2**31
+_SHARE = 4  # images of more than a quarter of the free memory stay on disk: a fit has two copies for some time
+_IN_MEMORY = 2 * 10**9  # bytes that do not, where the system does not say what is free
 _VERSION = 1  # goes into every key of the cache; raise it when the same files give other bytes
 
 
@@ -127,7 +132,8 @@ def decode_images(
         The folder in which decoded images are kept, by default ``oneof/images`` in the user's cache folder; False
         keeps none. They are found again by the names, sizes and times of the files, `size` and `channels`. The
         default folder holds at most 2 GB, or ``$ONEOF_IMAGE_CACHE_GB``: what was used longest ago is removed.
-        ``oneof cache`` says how large it is and clears it.
+        Images of more than a quarter of the free memory stay on disk: they are decoded into a file of
+        ``oneof/large-images``, which has no limit, or of this folder. ``oneof cache`` lists and clears both.
     workers : int, optional
         The number of threads, by default one for each processor.
     progress : bool, default=False
@@ -136,21 +142,59 @@ def decode_images(
     Returns
     -------
     array of uint8 of shape (n, height, width) for gray images, (n, height, width, 3) for colour
-        Read-only where it comes from the cache.
+        Read-only where it comes from the cache, and mapped (`numpy.memmap`) where the images stay on disk.
     """
     if isinstance(size, int | np.integer):
         size = (size, size)
     _check_settings(size, channels, workers)
     files = [Path(path) for path in paths]
-    key = _key(files, size, channels)
+    name = f"{_key(files, size, channels)}.npy"
     if cache is False:
-        return decode(files, size, channels, workers, progress)
+        return decode(files, decoded_shape(files, size, channels, workers), workers, progress)
     limit = image_limit() if cache is None else None  # a folder of the user's own has none
-    store = (cache_folder() / "images" if cache is None else as_path(cache, "cache")) / f"{key}.npy"
-    images = _load_cached(store, len(files), size)
-    if images is None:
-        images = decode(files, size, channels, workers, progress)
-        _save_cached(store, images, limit, progress)
+    folders = [cache_folder() / kind for kind in ("images", "large-images")] if cache is None else []
+    stores = [each / name for each in folders or [as_path(cache, "cache")]]
+    for store in stores:
+        if (images := _load_cached(store, len(files), size)) is not None:
+            return images
+    shape = decoded_shape(files, size, channels, workers)
+    if _stays_on_disk(math.prod(shape)):
+        return _decode_on_disk(stores[-1], files, shape, workers, progress)
+    images = decode(files, shape, workers, progress)
+    _save_cached(stores[0], images, limit, progress)
+    return images
+
+
+def _stays_on_disk(size: int) -> bool:
+    free = free_memory()
+    return size > (_IN_MEMORY if free is None else free // _SHARE)
+
+
+def _decode_on_disk(
+    store: Path, files: list[Path], shape: tuple[int, ...], workers: int | None, progress: bool
+) -> Bytes:
+    """Decode images into a file, whole or not at all, and map it."""
+    size = math.prod(shape)
+    try:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(store) as part, part.open("r+b") as file:  # what a killed writer has left is gone by now
+            if size > (free := shutil.disk_usage(store.parent).free):
+                raise OSError(0, f"{size_text(free)} are free there")
+            decode_to(file, files, shape, workers, progress)
+        images: Bytes = np.load(store, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise InputError(
+            f"{len(files)} images of height and width {shown(shape[1:3])} do not fit into memory, since they take "
+            f"{size_text(size)}, and cannot be kept in {shown(store.parent)} ({error.strerror}); pass a smaller "
+            "size, or another folder as cache (or set XDG_CACHE_HOME to one); with cache=False they are decoded "
+            "into memory all the same"
+        ) from None
+    where = shown(store.parent)
+    text = f"decoded images of {size_text(size)} stay on disk in {where}; oneof cache --clear removes them"
+    if progress:
+        print(text, file=sys.stderr)
+    else:
+        warn(text)
     return images
 
 
@@ -197,16 +241,19 @@ def _key(files: list[Path], size: Any, channels: int | None) -> str:
 
 
 def _load_cached(store: Path, rows: int, size: Any) -> Bytes | None:
-    """Return decoded images from the cache; None where it has none, or a damaged file."""
+    """Return decoded images from the cache, mapped if they are large; None for none, or a damaged file."""
     try:
-        images = np.load(store, mmap_mode="r", allow_pickle=False)
+        images: Bytes = np.load(store, mmap_mode="r", allow_pickle=False)
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim not in (3, 4):
+            return None
+        if len(images) != rows or 0 in images.shape or images.shape[3:] not in ((), (3,)):
+            return None
+        if size is not None and images.shape[1:3] != tuple(size):
+            return None
+        if not _stays_on_disk(images.nbytes):
+            images = np.array(images)
+            images.flags.writeable = False
     except (OSError, ValueError, EOFError):
-        return None
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim not in (3, 4):
-        return None
-    if len(images) != rows or 0 in images.shape or images.shape[3:] not in ((), (3,)):
-        return None
-    if size is not None and images.shape[1:3] != tuple(size):
         return None
     mark_used(store)
     return images

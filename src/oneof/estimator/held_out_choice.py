@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oneof import functional as F
 from oneof.train.batch import Data
-from oneof.train.evaluation import map_blocks, most_rows
+from oneof.train.evaluation import block_size, map_blocks
 from oneof.train.parallel.grouping import train_together
 from oneof.train.rows import first_rows
 from oneof.train.runtime import seed_for, seeded, threads
@@ -64,7 +64,7 @@ def _cost(trial: Trial, judges: Data) -> float:
     if trial.diverged is not None:
         return float("inf")
     trial.restore_best()
-    size = most_rows(judges.n_classes)
+    size = block_size(judges, judges.x)
     everything = torch.arange(len(judges), device=judges.weight.device)
 
     def costs_of(rows: Tensor, index: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import count, hyperparameters, number
 from oneof.nn.networks import Network
 from oneof.train.batch import Batch, Data
-from oneof.train.evaluation import most_rows
+from oneof.train.evaluation import block_size
 from oneof.train.runtime import eager, evaluating
 
 _NONE = -1  # the label of a row that a network has not selected
@@ -95,7 +95,7 @@ class CroSel(PartialLabelClassifier):
 
     def _remember(self, data: Data) -> None:
         """Let the predictions of all rows push out the oldest ones; one that is no candidate is none."""
-        size = most_rows(data.n_classes)
+        size = block_size(data, data.x)
         everything = torch.arange(len(data), device=data.weight.device)
         found: list[tuple[Tensor, Tensor]] = []
         with evaluating(self._networks()), eager(self.compile):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from oneof.train.batch import Data
 from oneof.train.method import Method
-from oneof.train.rows import HostRows
+from oneof.train.rows import HostRows, images_at_once
 from oneof.train.runtime import eager, evaluating
 
 _R = TypeVar("_R")
@@ -20,6 +20,11 @@ _FEWEST_ROWS = 16  # whatever the number of classes, since weights are read once
 def most_rows(n_classes: int, usual: int = ROWS_AT_ONCE) -> int:
     """Return how many rows are evaluated at once: as ``usual``, or fewer where there are many classes."""
     return min(usual, max(_FEWEST_ROWS, _CELLS_AT_ONCE // n_classes))
+
+
+def block_size(data: Data, rows: Tensor | HostRows) -> int:
+    """Return how many rows (..., M, *shape), stored as the data are, are evaluated at once."""
+    return most_rows(data.n_classes, images_at_once(rows.shape[data.weight.dim() :], ROWS_AT_ONCE))
 
 
 def map_blocks(method: Method, function: Callable[..., _R], blocks: Iterable[Sequence[Any]]) -> list[_R]:
@@ -36,7 +41,7 @@ def evaluate(method: Method, function: Callable[..., Tensor], blocks: Iterable[S
 
 def class_probabilities(method: Method, data: Data, rows: Tensor | HostRows) -> Tensor:
     """Return the class probabilities (..., M, K) of rows (..., M, *shape) that are stored as the data are."""
-    size = most_rows(data.n_classes)
+    size = block_size(data, rows)
     blocks: Iterable[Tensor]
     if isinstance(rows, HostRows):
         blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
@@ -50,7 +55,7 @@ def probability_blocks(
     method: Method, data: Data, rows: Tensor | HostRows, function: Callable[[slice, Tensor], _R]
 ) -> list[_R]:
     """Return what a function gives for the class probabilities (B, K) of each block of rows, by its place."""
-    size = most_rows(data.n_classes)
+    size = block_size(data, rows)
 
     def block(begin: int) -> _R:
         place = slice(begin, begin + size)

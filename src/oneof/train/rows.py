@@ -1,5 +1,7 @@
 """Training rows as they are kept: standardised tables, raw images; on the device, or in the host's memory."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +12,8 @@ from torch import Tensor
 
 Array = NDArray[Any]
 
-# Of sparse rows that are made dense together: 64 MB in float32, which goes back to the system when it is freed. Of
-# blocks below 32 MB, with small results between them, glibc keeps nearly all.
+# Of sparse rows that are made dense together, and of large images: 64 MB in float32, which goes back to the system
+# when it is freed. Of blocks below 32 MB, with small results between them, glibc keeps nearly all.
 _CELLS, _MOST_ROWS = 2**24, 65536
 
 # Rows at once: copies of a whole set in floats could be larger than memory.
@@ -51,8 +53,15 @@ def values_of(x: "Array | SparseRows") -> Array:
 
 
 def rows_at_once(x: "Array | SparseRows", usual: int) -> int:
-    """Return how many rows are evaluated together: as ``usual``, or as many sparse ones as fill 64 MB."""
-    return max(1, min(_MOST_ROWS, _CELLS // x.shape[1])) if isinstance(x, SparseRows) else usual
+    """Return how many rows are evaluated at once: as ``usual``, or as many sparse ones or images as fill 64 MB."""
+    if isinstance(x, SparseRows):
+        return max(1, min(_MOST_ROWS, _CELLS // x.shape[1]))
+    return images_at_once(x.shape[1:], usual)
+
+
+def images_at_once(shape: Sequence[int], usual: int) -> int:
+    """Return ``usual``, or fewer where the rows are images of such a shape that fewer fill 64 MB in float32."""
+    return max(1, min(usual, _CELLS // math.prod(shape))) if len(shape) == 3 else usual
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,10 @@ class Scaler:
             mean = sum(share[b] @ x[rows[b]] for b in blocks)
             std = np.sqrt(sum(share[b] @ (x[rows[b]] - mean) ** 2 for b in blocks))
         else:
-            blocks = [slice(i, i + _IMAGE_BLOCK) for i in range(0, len(rows), _IMAGE_BLOCK)]
+            size = _IMAGE_BLOCK
+            if x.dtype == np.uint8:  # whose moments are exact, whatever the blocks
+                size = images_at_once(x.shape[1:], size)
+            blocks = [slice(i, i + size) for i in range(0, len(rows), size)]
             moments = [_image_moments(x[rows[b]]) for b in blocks]
             first, second = (np.concatenate(moment) for moment in zip(*moments, strict=True))  # (n, channels)
             mean, mean_square = (share @ first)[:, None, None], (share @ second)[:, None, None]
