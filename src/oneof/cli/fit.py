@@ -104,14 +104,16 @@ def fit(
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     pieces = in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, kinds, images))
     scale = size or _size_for(settings or [], images is not None or table.is_dir())
-    encoded, y = _read(pieces, table, labels, drop, ids, kinds, images, scale, form, decisions)
+    encoded, y = _read(pieces, table, labels, drop, ids, (kinds, images, scale, form, decisions))
     chosen, why = make(encoded.rows, y)
     model = train(chosen, encoded.rows, y)
     encoded.joined(model).save(out, card=card and (why or True))
     _tell({"method": type(model).__name__, **_facts(model, y), "columns": encoded.said, "out": out})
 
 
-def _read(pieces: bool, table: Path, labels: Labels, drop: Drop, ids: Ids, *others: Any) -> tuple[Any, Any]:
+def _read(
+    pieces: bool, table: Path, labels: Labels, drop: Drop, ids: Ids, reading: tuple[Any, Any, Any, Any, Any]
+) -> tuple[Any, Any]:
     """Return the rows of a table, encoded, and their sets: read in pieces, or whole."""
     from oneof.cli.encoding import training_table
     from oneof.cli.on_disk import training_rows
@@ -119,7 +121,7 @@ def _read(pieces: bool, table: Path, labels: Labels, drop: Drop, ids: Ids, *othe
     dropped, named = column_names(drop), column_names(ids)
     if pieces:
         return training_rows(table, labels, dropped, named)
-    return training_table(table, labels, dropped, *others, ids=named)
+    return training_table(table, labels, dropped, *reading, named)
 
 
 def _hindrances(
