@@ -115,6 +115,24 @@ def test_the_model_is_that_of_the_images_in_memory(tmp_path, monkeypatch, method
     assert all(np.array_equal(*each) for each in zip(*scores, strict=True))
 
 
+def test_commands_take_them_too(tmp_path, cache, monkeypatch):
+    images(tmp_path, side=28)
+    table, made = tmp_path / "images.csv", []
+    for place in ("disk", "memory"):
+        if place == "memory":
+            in_memory(monkeypatch)
+            succeed("cache", "--clear")
+        model, out, marked = (tmp_path / f"{place}.{end}" for end in ("safetensors", "csv", "jsonl"))
+        sets = ["--candidates", "candidates", "--separator", "|"]
+        settings = ["--method", "cc", "--set", "network=lenet", "--set", "epochs=2", "--seed", "0"]
+        succeed("fit", table, "--images", "file", *sets, *settings, "--out", model)
+        succeed("predict", model, table, "--images", "file", "--out", out)
+        succeed("disambiguate", model, table, "--images", "file", *sets, "--out", marked)
+        assert bool(list(cache.iterdir())) == (place == "disk")
+        made.append([each.read_bytes() for each in (model, out, marked)])
+    assert made[0] == made[1]
+
+
 GROWTH = """
 import sys, threading, time
 from pathlib import Path
