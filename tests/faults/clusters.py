@@ -1,5 +1,8 @@
-"""A plan on a Ray cluster of two nodes, of which one is killed: the second node, or the head."""
+"""A Ray cluster of two nodes: one of them is killed in a plan, and a worker in one training."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -7,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
-from faults import lab
+from faults import hooks, lab
 from faults.harness import Attempt, Case, Group, LostError, SkippedError, check_words, environment_of, short
 
 # A dead node is noticed within seconds, and a dead head is not waited for.
@@ -27,6 +31,7 @@ def cluster(attempt: Attempt) -> Iterator[subprocess.Popen]:
     if find_spec("ray") is None:
         raise SkippedError("Ray is not installed")
     patience = {f"RAY_{name}": str(value) for name, value in _PATIENCE.items()}
+    patience[hooks.VARIABLE] = json.dumps(lab.EVERY_EPOCH)  # workers are processes of the cluster
     group = Group(
         [sys.executable, "-m", "faults.clusters"],
         stdin=subprocess.PIPE,
@@ -77,8 +82,51 @@ def node_killed(attempt: Attempt, which: str) -> None:
         raise LostError("finished records are gone")
 
 
+def training_worker_killed(attempt: Attempt) -> None:
+    """A worker of one training is killed: Ray starts the workers again, and the model has the same bytes."""
+    place = attempt.folder / "fit"
+    place.mkdir()
+    with cluster(attempt) as nodes:
+        address = nodes.stdout.readline().strip()
+        if not address:
+            raise SkippedError("no Ray cluster could be started here")
+        on_two = ["--workers", 2, "--cluster", address]
+        attempt.must_succeed(*lab.fit_words(attempt, "idgp", place / "expected"), *on_two)
+        words = [*lab.fit_words(attempt, "idgp", place / "model"), "--set", f"checkpoint={place / 'fit.ckpt'}"]
+        command = attempt.start(*words, *on_two, **lab.EVERY_EPOCH)
+        if command.wait_until((place / "fit.ckpt").exists):
+            time.sleep(attempt.chance.uniform(0, 0.5))
+            nodes.stdin.write("worker\n")
+            nodes.stdin.flush()
+            attempt.kills += int(nodes.stdout.readline())
+        ended = command.wait(150)
+        check_words(ended)
+    if ended.code:
+        raise LostError(f"the fit ended with {ended.code}: {short(ended.err, end=True)}")
+    if (place / "model").read_bytes() != (place / "expected").read_bytes():
+        raise LostError("the model differs from the undisturbed one")
+
+
+def _kill_worker() -> int:
+    """Kill one of the workers that train in the cluster of this process; return how many were killed."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"RayTrainWorker" in (folder / "cmdline").read_bytes() and os.getpid() in _ancestors(
+                int(folder.name)
+            ):
+                os.kill(int(folder.name), signal.SIGKILL)
+                return 1
+    return 0
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        yield pid
+
+
 def serve() -> None:
-    """Hold a cluster of two nodes; each line names the node to kill, and the end of the input ends all."""
+    """Hold a cluster of two nodes; each line says what to kill, and the end of the input ends all."""
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 1, "include_dashboard": False, "_system_config": _PATIENCE}
@@ -87,6 +135,9 @@ def serve() -> None:
     nodes.wait_for_nodes(_START)
     print(nodes.address, flush=True)
     for line in sys.stdin:
+        if line.strip() == "worker":
+            print(_kill_worker(), flush=True)
+            continue
         node = second if line.strip() == "second" else nodes.head_node
         node.kill_all_processes(check_alive=False, allow_graceful=False)
     with suppress(Exception):
@@ -104,6 +155,13 @@ def cases() -> list[Case]:
             "Ray: the head killed, the plan ends, and goes on without Ray",
             1,
             partial(node_killed, which="head"),
+            alone=True,
+        ),
+        Case(
+            "ray-worker",
+            "Ray: a worker of one training killed: the same bytes",
+            1,
+            training_worker_killed,
             alone=True,
         ),
     ]
