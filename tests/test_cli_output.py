@@ -105,6 +105,7 @@ def test_lists_as_json():
         "annotators",
         "candidates",
         "kernels",
+        "large-images",
         "tables",
     }
     assert facts("cache --clear --kind candidates --json")["removed"][0]["kind"] == "candidates"
