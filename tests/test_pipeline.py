@@ -1,5 +1,6 @@
 """Pipelines that end with a method: they disambiguate, and are saved whole without pickle."""
 
+import datetime
 import json
 
 import numpy as np
@@ -165,3 +166,12 @@ def test_damaged_files_are_one_sentence(damage, tmp_path):
     with pytest.raises(ValueError, match="does not hold what its header promises") as caught:
         oneof.load_model(tmp_path / "m")
     assert "\n" not in str(caught.value)
+
+
+def test_cells_at_the_edges_of_numbers_and_dates():
+    late, early = datetime.date(2263, 1, 1), datetime.date(2000, 1, 1)
+    encoder = oneof.TableEncoder().fit(pd.DataFrame({"day": [late, early] * 2}))
+    days = encoder.transform(pd.DataFrame({"day": [late, early]}))[:, 0]
+    assert days[0] - days[1] == (late - early).days
+    with pytest.raises(ValueError, match="holds an integer of 1329 bits in row 0"):
+        oneof.TableEncoder().fit(pd.DataFrame({"size": [10**400, 2]}))

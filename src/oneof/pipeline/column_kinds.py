@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,14 @@ def _is_present(column: Any) -> Array:
     return present
 
 
+_LARGE = float("inf")
+
+
+def _is_too_large(cell: Any) -> bool:
+    """Tell whether a cell is an integer beyond what a float holds."""
+    return isinstance(cell, int) and abs(cell) > sys.float_info.max
+
+
 def as_numbers(name: Any, column: Any) -> Array:
     """Return cells as floats, gaps as NaN; timedeltas are days. A cell that is no number is refused."""
     if types.is_timedelta64_dtype(column.dtype):
@@ -137,7 +146,8 @@ def as_numbers(name: Any, column: Any) -> Array:
     if types.is_numeric_dtype(column.dtype):
         numbers = column.to_numpy(dtype=float, na_value=np.nan)
     else:
-        numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=float)
+        cells = column.astype(object).map(lambda cell: _LARGE if _is_too_large(cell) else cell)
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     bad = np.flatnonzero((np.isnan(numbers) & _is_present(column)) | np.isinf(numbers))
     if bad.size:
         raise InputError(

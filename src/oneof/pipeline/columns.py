@@ -277,7 +277,8 @@ def _date_values(dates: Any, times: bool) -> list[Array]:
 
     Waves of a gap are 0.
     """
-    seconds = (dates - pd.Timestamp(0)) / pd.Timedelta(seconds=1)
+    begin = pd.Timestamp(0).as_unit("s")  # in nanoseconds it would not bear years after 2262
+    seconds = (dates - begin) / pd.Timedelta(seconds=1)
     day = seconds.to_numpy(dtype=float) / _DAY
     year = dates.dt.day_of_year.to_numpy(dtype=float) / 366
     phases = [year, day / 7, *[day] * times]
