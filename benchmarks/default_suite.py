@@ -2,12 +2,12 @@
 
     PYTHONPATH=src python benchmarks/default_suite.py --workers 16 --budget 1150
 
-carries out what the ledger does not hold yet: for every method and problem the defaults of today, twelve random
-points, and every rule of `rules`, two seeds or more each. Problems whose files are not in $ONEOF_DATA are left out
-with a word. On a GPU, where there is one, ``--gpu-workers`` processes more train LeNet, PiCO and 90 classes;
-without one LeNet and the largest table are left out. What is finished is on the disk: the command
-may be killed and given again. Rounds go over all methods and problems, so that a search that was cut off is fair;
-``--rounds 1`` measures the defaults of today alone.
+carries out what the ledger does not hold yet: for every method and problem the defaults of today, eighteen
+random points, and every rule of `rules`, two seeds or more each. Problems whose files are not in $ONEOF_DATA
+are left out with a word. On a GPU, where there is one, ``--gpu-workers`` processes more train LeNet, PiCO and
+90 classes; without one LeNet and the largest table are left out. What is finished is on the disk: the command
+may be killed and given again. Rounds go over all methods and problems, so that a search that was cut off is
+fair; ``--rounds 1`` measures the defaults of today alone.
 
 Settings that a point does not name have their values in the baseline of `oneof.bench.keys`: points keep their
 meaning when a default changes.
@@ -44,10 +44,10 @@ from oneof.train.parallel.grouping import train_together
 SEARCHED = ("idgp", "plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden", "membership", "competition")
 LEDGER = Path(__file__).parent / "results" / "default-suite.jsonl"
 SUITE = 1  # goes into every key; raise it when problems or points change
-POINTS = 12
+POINTS, ADAMW_POINTS = 12, 6
 NOW = "now"
 RATES, DECAYS = (0.01, 0.03, 0.1, 0.3), (1e-4, 1e-3, 5e-3)  # of the rules
-ADAMW_RATES, ADAMW_DECAYS = (0.003, 0.01, 0.03), (0.1, 1.0)  # of those with AdamW
+ADAMW_RATES, ADAMW_DECAYS = (0.003, 0.01, 0.03), (0.1, 0.3, 1.0, 3.0)  # of those with AdamW
 _AT_ONCE = 24  # trials
 _MANY_ROWS = 8000  # from here on the search has larger batches and fewer epochs
 
@@ -58,16 +58,26 @@ Settings = dict[str, Any]
 
 
 def random_points(problem: str) -> dict[str, Settings]:
-    """Draw twelve settings for a problem, the same for all methods; learning rates in strata."""
-    rng = np.random.default_rng(crc32(problem.encode()))
-    many = PROBLEMS[problem].train >= _MANY_ROWS
-    rates = 0.003 * (0.5 / 0.003) ** ((rng.permutation(POINTS) + rng.random(POINTS)) / POINTS)
+    """Draw the settings that a search tries on a problem, the same for all methods: first SGD's, then AdamW's."""
+    sgd = _drawn(problem, "random", POINTS, (0.003, 0.5), (-5, -2))
+    adamw = _drawn(f"adamw {problem}", "adamw", ADAMW_POINTS, (0.0005, 0.05), (-2, 0.7))
+    return sgd | {name: {"optimizer": "adamw", **point} for name, point in adamw.items()}
+
+
+def _drawn(
+    seed: str, name: str, number: int, ends: tuple[float, float], decays: tuple[float, float]
+) -> dict[str, Settings]:
+    """Draw points; learning rates between ``ends`` in strata, decays as powers of ten."""
+    rng = np.random.default_rng(crc32(seed.encode()))
+    many = PROBLEMS[seed.removeprefix("adamw ")].train >= _MANY_ROWS
+    least, most = ends
+    rates = least * (most / least) ** ((rng.permutation(number) + rng.random(number)) / number)
     points = {}
-    for number, rate in enumerate(rates):
+    for i, rate in enumerate(rates):
         epochs = int(rng.choice([12, 25, 50, 100] if many else [25, 50, 100, 200]))
-        points[f"random {number}"] = {
+        points[f"{name} {i}"] = {
             "lr": float(f"{rate:.3g}"),
-            "weight_decay": float(f"{10 ** rng.uniform(-5, -2):.3g}"),
+            "weight_decay": float(f"{10 ** rng.uniform(*decays):.3g}"),
             "schedule": str(rng.choice(["constant", "cosine"])),
             "epochs": epochs,
             "batch_size": int(rng.choice([64, 128, 256, 512] if many else [32, 64, 128, 256])),
@@ -123,13 +133,10 @@ class Task:
 
 def tasks() -> list[Task]:
     """Return all tasks, round by round: a round is one random point or one stack of rules everywhere."""
-    rounds: list[dict[str, dict[str, Settings]]] = []
-    for number in range(POINTS):
-        point = f"random {number}"
-        rounds.append({name: {point: random_points(name)[point]} for name in PROBLEMS})
-    for number, stack in enumerate(("before", "batch 100", "batch by n")):
-        rounds.insert(4 * number, {name: rules(PROBLEMS[name].train)[stack] for name in PROBLEMS})
-    rounds.insert(0, {name: rules(PROBLEMS[name].train)["adamw"] for name in PROBLEMS})
+    names = [f"adamw {i}" for i in range(ADAMW_POINTS)] + [f"random {i}" for i in range(POINTS)]
+    rounds = [{name: {point: random_points(name)[point]} for name in PROBLEMS} for point in names]
+    for i, stack in enumerate(("adamw", "before", "batch 100", "batch by n")):
+        rounds.insert((ADAMW_POINTS + 1) * i, {name: rules(PROBLEMS[name].train)[stack] for name in PROBLEMS})
     defaults = [Task(problem, method, {NOW: current(method)}) for problem in PROBLEMS for method in SEARCHED]
     return defaults + [
         Task(problem, method, stacks[problem]) for stacks in rounds for problem in PROBLEMS for method in SEARCHED
@@ -241,7 +248,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=float("inf"), help="begin nothing after so many seconds")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="+", choices=SEARCHED, default=list(SEARCHED))
-    parser.add_argument("--rounds", type=int, default=POINTS + 5, help="only the first rounds")
+    parser.add_argument("--rounds", type=int, default=POINTS + ADAMW_POINTS + 5, help="only the first rounds")
     given = parser.parse_args()
     search(given, time.time() + given.budget)
 
