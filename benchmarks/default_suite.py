@@ -7,7 +7,7 @@ random points, and every rule of `rules`, two seeds or more each. Problems whose
 are left out with a word. On a GPU, where there is one, ``--gpu-workers`` processes more train LeNet, PiCO and
 90 classes; without one LeNet and the largest table are left out. What is finished is on the disk: the command
 may be killed and given again. Rounds go over all methods and problems, so that a search that was cut off is
-fair; ``--rounds 1`` measures the defaults of today alone.
+fair; ``--rounds 1`` measures the defaults of today alone, ``--rounds 2`` also those with SGD.
 
 Settings that a point does not name have their values in the baseline of `oneof.bench.keys`: points keep their
 meaning when a default changes.
@@ -48,6 +48,7 @@ POINTS, ADAMW_POINTS = 12, 6
 NOW = "now"
 RATES, DECAYS = (0.01, 0.03, 0.1, 0.3), (1e-4, 1e-3, 5e-3)  # of the rules
 ADAMW_RATES, ADAMW_DECAYS = (0.003, 0.01, 0.03), (0.1, 0.3, 1.0, 3.0)  # of those with AdamW
+_OF_SGD = ("lr", "weight_decay", "schedule", "epochs", "batch_size")
 _AT_ONCE = 24  # trials
 _MANY_ROWS = 8000  # from here on the search has larger batches and fewer epochs
 
@@ -137,7 +138,12 @@ def tasks() -> list[Task]:
     rounds = [{name: {point: random_points(name)[point]} for name in PROBLEMS} for point in names]
     for i, stack in enumerate(("adamw", "before", "batch 100", "batch by n")):
         rounds.insert((ADAMW_POINTS + 1) * i, {name: rules(PROBLEMS[name].train)[stack] for name in PROBLEMS})
-    defaults = [Task(problem, method, {NOW: current(method)}) for problem in PROBLEMS for method in SEARCHED]
+    defaults = [
+        Task(problem, method, {NOW: settings(method)})
+        for settings in (current, with_sgd)
+        for problem in PROBLEMS
+        for method in SEARCHED
+    ]
     return defaults + [
         Task(problem, method, stacks[problem]) for stacks in rounds for problem in PROBLEMS for method in SEARCHED
     ]
@@ -146,7 +152,12 @@ def tasks() -> list[Task]:
 def current(method: str) -> Settings:
     """Return the defaults of today; None depends on the network and the rows."""
     model: Any = METHODS[method]()
-    return {name: getattr(model, name) for name in ("lr", "weight_decay", "schedule", "epochs", "batch_size")}
+    return {name: getattr(model, name) for name in ("optimizer", *_OF_SGD)}
+
+
+def with_sgd(method: str) -> Settings:
+    """Return the defaults of today with SGD, which the baseline has: those of 0.1."""
+    return {name: value for name, value in current(method).items() if name in _OF_SGD}
 
 
 def estimator(problem: Problem, method: str, point: Settings, **others: Any) -> PartialLabelClassifier:
@@ -248,7 +259,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=float("inf"), help="begin nothing after so many seconds")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="+", choices=SEARCHED, default=list(SEARCHED))
-    parser.add_argument("--rounds", type=int, default=POINTS + ADAMW_POINTS + 5, help="only the first rounds")
+    parser.add_argument("--rounds", type=int, default=POINTS + ADAMW_POINTS + 6, help="only the first rounds")
     given = parser.parse_args()
     search(given, time.time() + given.budget)
 
@@ -286,8 +297,8 @@ def prepared(pool: ProcessPoolExecutor, folder: str, names: Sequence[str], gpu: 
     available = set()
     made = {}
     for name in names:
-        if PROBLEMS[name].needs_gpu and not gpu:
-            print(f"left out: {name}: it needs a GPU", flush=True)
+        if PROBLEMS[name].needs_gpu and not gpu and len(names) > 1:
+            print(f"left out: {name}: it needs a GPU, or --problems '{name}' and time", flush=True)
         else:
             made[name] = [pool.submit(prepare, folder, name, seed) for seed in range(PROBLEMS[name].seeds)]
     for name, parts in made.items():

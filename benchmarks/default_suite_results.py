@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from default_suite import LEDGER, NOW, RATES, SEARCHED, current, random_points, rules
+from default_suite import LEDGER, NOW, RATES, SEARCHED, current, random_points, rules, with_sgd
 from default_suite_problems import PROBLEMS
 from marks import END, between
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "defaults.md"
 FIGURE = ROOT / "docs" / "results" / "defaults.svg"
 BEGIN = "<!-- written by benchmarks/default_suite_results.py -->"
-BEFORE = "before"
+BEFORE, SGD = "before", "the defaults of today with SGD"
 FEWEST = 6  # random points of a search that counts
 NAMES = [METHODS[method].__name__ for method in SEARCHED]
 RULES = [name for stack in rules(1).values() for name in stack]
@@ -109,15 +109,19 @@ class Suite:
 
 
 def read_suite(path: Path = LEDGER) -> Suite:
-    """Read the ledger; of the defaults of today only what was measured with these very ones counts."""
+    """Read the ledger; of the defaults only what was measured with those of today, or these with SGD, counts."""
     scores = {}
     defaults = {METHODS[method].__name__: current(method) for method in SEARCHED}
+    of_sgd = {METHODS[method].__name__: with_sgd(method) for method in SEARCHED}
     for record in read([path]).records.values():
         spec = record["spec"]
-        if spec["point"] == NOW and spec["settings"] != defaults[spec["method"]]:
+        point = spec["point"]
+        if point == NOW and spec["settings"] == of_sgd[spec["method"]]:
+            point = SGD
+        elif point == NOW and spec["settings"] != defaults[spec["method"]]:
             continue
         means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in ("validation", "test")}
-        scores[spec["problem"], spec["method"], spec["point"]] = means
+        scores[spec["problem"], spec["method"], point] = means
     return Suite(scores)
 
 
@@ -125,13 +129,15 @@ def nearest_rule(case: Case) -> str:
     """Return the rule whose rate, decay and batch are nearest to what the defaults are on a problem."""
     problem, model = PROBLEMS[case[0]], METHODS[case[1].lower()](network=PROBLEMS[case[0]].network)
     model.input_shape_, model.n_features_in_, model.training_rows_ = None, problem.inputs, problem.train
+    stacks = rules(problem.train)
+    alike = {"adamw": stacks["adamw"], "sgd": stacks["batch 100"] | stacks["batch by n"]}[model.optimizer_]
     distance = {
         name: (
             abs(log(rule["lr"] / model.lr_))
             + abs(log(rule["weight_decay"] / model.weight_decay_))
             + abs(log(rule["batch_size"] / model.batch_size_))
         )
-        for name, rule in (rules(problem.train)["batch 100"] | rules(problem.train)["batch by n"]).items()
+        for name, rule in alike.items()
     }
     return min(distance, key=lambda name: distance[name])
 
@@ -201,7 +207,8 @@ def tables(suite: Suite) -> str:
     one, per_method = common(suite), by_method(suite)
     choices: dict[str, Callable[[Case], str]] = {
         "before: lr 0.1 (VALEN 0.03), constant, batches of 100": lambda _: BEFORE,
-        "**now**": suite.now,
+        "the defaults of today with SGD": lambda _: SGD,
+        "**now**: AdamW": suite.now,
         f"one rule for all methods: {one}": lambda _: one,
         "one rule for all methods, chosen by the other problems": left_out(suite, one_for_all=True),
         "one rule with less for more than 100 inputs, chosen by the other problems": left_out_by_inputs(suite),

@@ -18,6 +18,7 @@ from oneof.io.words import shortened, shown
 _MOST = 20  # classes and columns that are listed
 _SURE = 0.9
 _CHOSEN = {  # settings that may be left open, and what a fit then took
+    "optimizer": "optimizer_",
     "lr": "lr_",
     "weight_decay": "weight_decay_",
     "batch_size": "batch_size_",

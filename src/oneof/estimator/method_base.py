@@ -29,6 +29,7 @@ _SHALLOW = ("auto", "linear", "mlp")  # auto on tables alone
 _BATCH, _FEWEST, _STEPS = 100, 32, 20  # rows in a step, at least, and steps of an epoch until these are 100 rows
 _INPUTS = 100  # from which on the learning rate falls
 _DECAY = 1e-3
+_FIRST_OPTIMIZER = "sgd"  # of checkpoints that name none
 _OF_ADAMW = {True: (0.01, 1.0), False: (0.001, 0.05)}  # rate and decay, by whether a network is shallow
 _TUNING = 0.1  # of the usual learning rate, where a network is pretrained: its weights are to change little
 
@@ -98,11 +99,19 @@ class MethodBase(CommonSettings, Learned):
     # --- defaults that depend on the network and the rows (docs/results/defaults.md) -------------------------
 
     @property
+    def optimizer_(self) -> str:
+        """The optimiser that the fit has: a rate or decay that is given alone is one of SGD."""
+        if self.optimizer is not None:
+            return self.optimizer
+        open_ = self.lr is None and self.weight_decay is None
+        return "adamw" if open_ and self._is_shallow() else "sgd"
+
+    @property
     def lr_(self) -> float:
         """The learning rate that the fit has: ``lr``, or where that is None what its documentation says."""
         if self.lr is not None:
             return self.lr
-        if self.optimizer == "adamw":
+        if self.optimizer_ == "adamw":
             return _OF_ADAMW[self._is_shallow()][0] * (_TUNING if self._is_tuned() else 1.0)
         if not self._is_shallow():
             return self.largest_lr * (_TUNING if self._is_tuned() else 1.0)
@@ -116,7 +125,7 @@ class MethodBase(CommonSettings, Learned):
         """The weight decay that the fit has."""
         if self.weight_decay is not None:
             return self.weight_decay
-        if self.optimizer == "adamw":
+        if self.optimizer_ == "adamw":
             return _OF_ADAMW[self._is_shallow()][1]
         return self.decay_of_tables if self._is_shallow() else _DECAY
 
@@ -207,6 +216,9 @@ class MethodBase(CommonSettings, Learned):
             for field in fields(self)
             if field.name not in later or getattr(self, field.name) != field.default
         }
+        settings["optimizer"] = self.optimizer_
+        if self.optimizer_ == _FIRST_OPTIMIZER:
+            del settings["optimizer"]
         return {"method": type(self).__name__} | {
             name: _describe(value) for name, value in settings.items() if name not in traceless
         }
@@ -221,7 +233,8 @@ class MethodBase(CommonSettings, Learned):
     def stack_settings(self) -> dict[str, Any]:
         """Return the settings in which all trials of a stack agree."""
         own = names_with(self, Role.VARIES_IN_STACK)
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in own}
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in own}
+        return settings | {"optimizer": self.optimizer_}
 
     def step_attributes(self) -> dict[str, Any]:
         """Return the attributes that steps may depend on: not what `fit` itself sets, nor what no step reads."""

@@ -97,7 +97,7 @@ def completed(
 
 def kept_buffers(method: Method) -> tuple[str, ...]:
     """Return what an optimiser keeps of every parameter, by name."""
-    if method.optimizer == "adamw":
+    if method.optimizer_ == "adamw":
         return "momentum_buffer", "square_buffer", "steps"
     return ("momentum_buffer",) if method.momentum else ()
 

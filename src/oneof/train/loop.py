@@ -40,7 +40,7 @@ class TrainingRun:
         self.trials = [trial]
         self.method, self.data = trial.method, trial.data
         optimizer: Any = AdamW
-        if self.method.optimizer == "sgd":
+        if self.method.optimizer_ == "sgd":
             by_step = self.method.schedule in BY_STEP
             optimizer = SGDByStep if by_step else faster("sgd", self.data.weight) or SGD
         self.optimizer: Any = optimizer(

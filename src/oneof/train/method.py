@@ -13,7 +13,6 @@ class Method(Protocol):
 
     network: str | nn.Module | Callable[..., nn.Module]
     epochs: int
-    optimizer: str
     momentum: float
     schedule: str
     average: float
@@ -24,6 +23,10 @@ class Method(Protocol):
     deterministic: bool
     verbose: int
     tables_of_rows_: frozenset[str] | None
+
+    @property
+    def optimizer_(self) -> str:
+        """The optimiser: sgd or adamw."""
 
     @property
     def lr_(self) -> float:

@@ -98,7 +98,7 @@ class StackedTrials(TrainingRun):
         self.rates = [group["lr"] for group in groups]
         method = self.trials[0].method
         self.optimizer = StackedSGD(groups, method.momentum)
-        if method.optimizer == "adamw":
+        if method.optimizer_ == "adamw":
             self.optimizer = AdamW(groups, None, method.momentum)
         for parameter, *own in zip(parameters(self.optimizer), *map(_parameters, runs), strict=True):
             states = [run.optimizer.state[p] for run, p in zip(runs, own, strict=True)]
