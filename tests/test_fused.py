@@ -13,6 +13,7 @@ from oneof.kernels import convolutions as kernels
 from oneof.kernels import residual_layers, support
 from oneof.kernels.launch import dry_run, dry_running
 from oneof.nn.convnets import LeNetBody, Stages, basic
+from oneof.train.workers.norms import share_norms
 
 
 @pytest.mark.parametrize("stem", [True, False])
@@ -54,6 +55,13 @@ def test_residual_networks_and_their_gradients(widths, stem, monkeypatch):
         torch.testing.assert_close(
             found[name], expected[name], rtol=1e-8, atol=1e-10, msg=lambda text, n=name: f"{n}: {text}"
         )
+
+
+def test_normalisations_by_the_moments_of_all_workers_have_no_kernels():
+    layers = nn.Sequential(nn.Conv2d(3, 16, 3, bias=False), nn.BatchNorm2d(16))
+    assert support.supports(layers.modules())
+    share_norms(layers, None)
+    assert not support.supports(layers.modules())
 
 
 @every_method

@@ -1,5 +1,7 @@
 """On a GPU: recorded steps, trials and networks side by side, and rows that stay on the host change nothing."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,11 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS, every_method
+from oneof.estimator.with_workers import check_trial, tables_of_rows, take
 from oneof.train import Paused
 from oneof.train.parallel import graphs
+from oneof.train.workers.part import cut
+from oneof.train.workers.run import train_part
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -216,3 +221,53 @@ def test_bfloat16_learns_what_float32_learns(images):
         make("idgp", precision=precision, epochs=8).fit(x, candidates) for precision in ("fp32", "bf16")
     )
     assert (single.predict(x) == half.predict(x)).mean() > 0.95
+
+
+@pytest.fixture(scope="module")
+def nccl(tmp_path_factory):
+    """This process is the only worker of a training; others would join it by NCCL. It needs no Ray."""
+    store = tmp_path_factory.mktemp("nccl") / "store"
+    torch.distributed.init_process_group("nccl", init_method=f"file://{store}", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def by_a_worker(model, x, y, **given):
+    """Fit a model as `fit_with_workers(gpus=True)` does by Ray, by one worker that is sent what it needs."""
+    trial = model.prepare(x, y, **given)
+    check_trial(model, trial, 1)
+    sent = pickle.dumps(cut(trial, tables_of_rows(model, trial), 1))
+    (part,) = pickle.loads(sent)
+    take(trial, pickle.loads(pickle.dumps(train_part(part, torch.device("cuda")))))
+    return model.finish(trial)
+
+
+@pytest.mark.parametrize("name", [name for name, m in MEMBERS.items() if vars(m.func).get("trains_in_parts")])
+def test_a_worker_with_nccl_learns_tables_as_one_process(name, images, nccl):
+    x = images[0].reshape(384, -1)[:, ::16].astype(np.float64)
+    settings = {"network": "mlp5", "views": "plain+jitter+jitter", "precision": "fp64", "average": 1.0}
+    given = {"X_val": x[:40], "y_val": images[1][:40]}
+    one, other = (fit(make(name, **settings), x, images[1], **given) for fit in (by_a_worker, fit_alone))
+    assert_alike(one, other, rtol=0, atol=1e-8)
+    assert np.allclose(one.history_["validation_score"], other.history_["validation_score"], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["proden", "idgp", "pico"])
+def test_a_worker_with_nccl_learns_images_as_one_process(name, images, nccl):
+    one, other = (fit(make(name, precision="fp64"), *images) for fit in (by_a_worker, fit_alone))
+    assert_alike(one, other, rtol=0, atol=1e-8)
+
+
+def test_one_process_goes_on_from_the_checkpoint_of_a_worker_with_nccl(images, nccl, tmp_path):
+    file = tmp_path / "checkpoint"
+    one = by_a_worker(make("idgp", checkpoint=file), *images)
+    assert_alike(make("idgp", checkpoint=file).fit(*images), one, rtol=0, atol=0)
+
+
+def test_a_worker_with_nccl_learns_in_bfloat16(images, nccl):
+    one, other = (fit(make("idgp", precision="bf16", epochs=8), *images) for fit in (by_a_worker, fit_alone))
+    assert (one.predict(images[0]) == other.predict(images[0])).mean() > 0.95
+
+
+def fit_alone(model, x, y, **given):
+    return model.fit(x, y, **given)

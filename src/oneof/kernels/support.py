@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from oneof.kernels import convolutions as kernels
 from oneof.kernels.launch import available, dry_running
@@ -30,8 +31,9 @@ def supports(layers: Iterable[nn.Module], channels: Sequence[int] = kernels.CHAN
 
 
 def _supports_layer(layer: nn.Module, channels: Sequence[int]) -> bool:
-    if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
-        known = layer.affine and layer.momentum is not None and layer.running_mean is not None
+    if isinstance(layer, _BatchNorm):  # others than these two take their moments from elsewhere
+        known = isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d)
+        known = known and layer.affine and layer.momentum is not None and layer.running_mean is not None
         return known and (layer.training or not torch.is_grad_enabled())
     return not isinstance(layer, nn.Conv2d) or (layer.bias is None and layer.out_channels in channels)
 

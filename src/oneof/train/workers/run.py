@@ -172,6 +172,11 @@ class WorkersRun(TrainingRun):
         if self.group.rank:
             return None
         state = trial.state
-        best = {name: tensor.cpu() for name, tensor in state.best_weights.items()}
-        own = {name: tensor.detach().cpu().clone() for name, tensor in learned.items()}
-        return Outcome(replace(state, best_weights=best), own, diverged, warned)
+        best, average = (_on_cpu(each) for each in (state.best_weights, state.average))
+        own = {name: tensor.clone() for name, tensor in _on_cpu(learned).items()}
+        return Outcome(replace(state, best_weights=best, average=average), own, diverged, warned)
+
+
+def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as any machine can read them."""
+    return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
