@@ -13,7 +13,8 @@ from conftest import NEEDS
 from oneof import METHODS
 
 TINY = {
-    "network": "linear", "precision": "fp64", "device": "cpu", "epochs": 6, "batch_size": 20, "random_state": 0
+    "network": "linear", "precision": "fp64", "device": "cpu", "epochs": 6, "batch_size": 20, "random_state": 0,
+    "optimizer": "sgd",  # named, since a rate or decay that is given by itself would choose it
 }  # fmt: skip
 VIEWS = "plain+jitter+jitter"
 RELEASED = {"objective": "released"}

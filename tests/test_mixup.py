@@ -57,5 +57,5 @@ def test_it_changes_what_is_learned_and_a_stack_ends_as_if_alone(method, blobs):
 
 
 def test_checkpoints_of_before_do_not_name_it():
-    assert "mixup" not in oneof.PRODEN().identity()
-    assert oneof.Competition().identity()["mixup"] is None  # which has always named its own
+    assert "mixup" not in oneof.PRODEN(network="linear").identity()
+    assert oneof.Competition(network="linear").identity()["mixup"] is None  # which has always named its own

@@ -247,8 +247,8 @@ def test_a_killed_fit_goes_on_and_a_file_keeps_the_scale(method, rate, rule, swa
 
 
 def test_checkpoints_of_before_do_not_name_the_field():
-    assert "outside" not in oneof.CC().identity()
-    assert oneof.CC(outside=0.1).identity()["outside"] == 0.1
+    assert "outside" not in oneof.CC(network="linear").identity()
+    assert oneof.CC(network="linear", outside=0.1).identity()["outside"] == 0.1
 
 
 def test_weights_of_candidates_count_beside_it(swapped):

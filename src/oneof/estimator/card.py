@@ -119,7 +119,7 @@ def _choices(model: Any, chosen: str | None) -> list[str]:
     if scores:
         lines.append(f"The weights are those of epoch {int(np.argmax(scores)) + 1}, the best on held-out rows.")
     taken = [
-        f"`{name}` {_number(getattr(model, attribute)):.4g}"
+        f"`{name}` {_taken(getattr(model, attribute))}"
         for name, attribute in _CHOSEN.items()
         if getattr(model, name, 0) in (None, "auto") and hasattr(model, attribute)
     ]
@@ -137,8 +137,10 @@ def _settings(model: Any) -> list[tuple[str, ...]]:
     return sorted(rows, key=lambda row: not row[2])
 
 
-def _number(value: Any) -> float:
-    return float(value.reshape(-1)[0]) if hasattr(value, "reshape") else float(value)
+def _taken(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{float(value.reshape(-1)[0] if hasattr(value, 'reshape') else value):.4g}"
 
 
 def _listed(names: Any) -> str:

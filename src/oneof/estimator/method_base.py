@@ -100,11 +100,13 @@ class MethodBase(CommonSettings, Learned):
 
     @property
     def optimizer_(self) -> str:
-        """The optimiser that the fit has: a rate or decay that is given alone is one of SGD."""
-        if self.optimizer is not None:
-            return self.optimizer
-        open_ = self.lr is None and self.weight_decay is None
-        return "adamw" if open_ and self._is_shallow() else "sgd"
+        """The optimiser that the fit has."""
+        return self._named_optimizer() or ("adamw" if self._is_shallow() else "sgd")
+
+    def _named_optimizer(self) -> str | None:
+        """The optimiser by the settings alone: a rate or decay that is given by itself is one of SGD."""
+        given = self.lr is not None or self.weight_decay is not None
+        return "sgd" if self.optimizer is None and given else self.optimizer
 
     @property
     def lr_(self) -> float:
@@ -234,7 +236,7 @@ class MethodBase(CommonSettings, Learned):
         """Return the settings in which all trials of a stack agree."""
         own = names_with(self, Role.VARIES_IN_STACK)
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in own}
-        return settings | {"optimizer": self.optimizer_}
+        return settings | {"optimizer": self._named_optimizer()}
 
     def step_attributes(self) -> dict[str, Any]:
         """Return the attributes that steps may depend on: not what `fit` itself sets, nor what no step reads."""
