@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from default_suite import LEDGER, NOW, RATES, SEARCHED, current, random_points, rules, with_sgd
+from default_suite import LEDGER
+from default_suite_points import NOW, RATES, SEARCHED, current, random_points, rules, with_sgd
 from default_suite_problems import PROBLEMS
 from marks import END, between
 

@@ -58,21 +58,21 @@ class CommonSettings:
     lr: float | None = number(
         None,
         "> 0",
-        doc="Learning rate. With adamw None is 0.01 for the linear and mlp networks and with +frozen, "
-        "else 0.001, and 0.0001 for pretrained ones. With sgd it is 0.1 (VALEN: 0.03), but for the "
-        "linear and mlp networks on more than 100 features so much less, 10 / features: steps grow "
-        "with the number of inputs. Pretrained networks have a tenth; with +frozen their features "
-        "count as those of a linear network.",
+        doc="Learning rate. With adamw None is 0.01 for the mlp network, 0.1 for the linear one and with "
+        "+frozen, else 0.001, and 0.0001 for pretrained ones. With sgd it is 0.1 (VALEN: 0.03), but for the "
+        "linear and mlp networks on more than 100 features so much less, 10 / features: steps grow with the "
+        "number of inputs. Pretrained networks have a tenth; with +frozen their features count as those of a "
+        "linear network.",
         roles=Role.VECTOR_IN_STACK,
     )
     optimizer: str | None = choice(
         None,
         "sgd",
         "adamw",
-        doc="Stochastic gradient descent with momentum, or AdamW, whose steps of a weight do not grow "
-        "with its gradients. None is adamw for the linear and mlp networks and with +frozen, where it "
-        "learns more from real tables (docs/results/defaults.md), unless lr or weight_decay is given: "
-        "these are then sgd's, whose rates are ten times as large. For other networks None is sgd.",
+        doc="Stochastic gradient descent with momentum, or AdamW, whose steps of a weight do not grow with its "
+        "gradients. None is adamw for the linear and mlp networks and with +frozen, where it learns more from "
+        "real tables (docs/results/defaults.md), unless lr or weight_decay is given: these are then sgd's. "
+        "For other networks None is sgd, and for the linear one of LWS.",
         roles=Role.LATER,
     )
     momentum: float = number(
@@ -81,9 +81,9 @@ class CommonSettings:
     weight_decay: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay. That of adamw stands beside its gradients and is multiplied by the learning "
-        "rate alone: None is 1 for the linear and mlp networks and with +frozen, else 0.05. With sgd "
-        "None is 0.005 (LWS: 0.001) for these, else 0.001.",
+        doc="Weight decay. That of adamw stands beside its gradients and is multiplied by the learning rate "
+        "alone: None is 1 for the mlp network, 0.3 for the linear one and with +frozen, but 1 on more than 100 "
+        "features, else 0.05. With sgd None is 0.005 (LWS: 0.001) for these networks, else 0.001.",
         roles=Role.VECTOR_IN_STACK,
     )
     schedule: str = choice(

@@ -25,12 +25,12 @@ from oneof.train.sets import DeviceSets
 _PLAIN_SHARE = 10  # one epoch in so many comes before labels outside the sets count
 _ROWS_WEIGHED = 2048
 
-_SHALLOW = ("auto", "linear", "mlp")  # auto on tables alone
 _BATCH, _FEWEST, _STEPS = 100, 32, 20  # rows in a step, at least, and steps of an epoch until these are 100 rows
-_INPUTS = 100  # from which on the learning rate falls
+_INPUTS = 100  # from which on steps must be smaller, or weights
 _DECAY = 1e-3
-_FIRST_OPTIMIZER = "sgd"  # of checkpoints that name none
-_OF_ADAMW = {True: (0.01, 1.0), False: (0.001, 0.05)}  # rate and decay, by whether a network is shallow
+FIRST_OPTIMIZER = "sgd"  # of files that name none
+_OF_ADAMW = {"linear": (0.1, 0.3), "mlp": (0.01, 1.0), "deep": (0.001, 0.05)}  # rate and decay
+_MANY_INPUTS_DECAY = 1.0  # of AdamW and a linear network: many small weights add up
 _TUNING = 0.1  # of the usual learning rate, where a network is pretrained: its weights are to change little
 
 
@@ -52,7 +52,8 @@ class MethodBase(CommonSettings, Learned):
     # `batch.total` and `data.total`. Several workers can then train it. Each class says so for itself.
     trains_in_parts: ClassVar[bool] = False
     largest_lr: ClassVar[float] = 0.1  # of lr = None
-    decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for networks without hidden depth
+    decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for the linear and mlp networks and SGD
+    by_adamw: ClassVar[tuple[str, ...]] = ("linear", "mlp")  # of optimizer = None: the networks that have AdamW
 
     @classmethod
     def fast(cls, **settings: Any) -> Self:
@@ -101,7 +102,7 @@ class MethodBase(CommonSettings, Learned):
     @property
     def optimizer_(self) -> str:
         """The optimiser that the fit has."""
-        return self._named_optimizer() or ("adamw" if self._is_shallow() else "sgd")
+        return self._named_optimizer() or ("adamw" if self._depth() in self.by_adamw else "sgd")
 
     def _named_optimizer(self) -> str | None:
         """The optimiser by the settings alone: a rate or decay that is given by itself is one of SGD."""
@@ -114,13 +115,10 @@ class MethodBase(CommonSettings, Learned):
         if self.lr is not None:
             return self.lr
         if self.optimizer_ == "adamw":
-            return _OF_ADAMW[self._is_shallow()][0] * (_TUNING if self._is_tuned() else 1.0)
-        if not self._is_shallow():
+            return _OF_ADAMW[self._depth()][0] * (_TUNING if self._is_tuned() else 1.0)
+        if self._depth() == "deep":
             return self.largest_lr * (_TUNING if self._is_tuned() else 1.0)
-        inputs = prod(self.input_shape_ or (self.n_features_in_,))  # the curvature of a first layer grows with it
-        if is_frozen(self.network):
-            inputs = cast(nn.Linear, self.network_.head).in_features
-        return self.largest_lr * min(1.0, _INPUTS / inputs)
+        return self.largest_lr * min(1.0, _INPUTS / self._inputs())  # the curvature of a first layer grows with it
 
     @property
     def weight_decay_(self) -> float:
@@ -128,8 +126,9 @@ class MethodBase(CommonSettings, Learned):
         if self.weight_decay is not None:
             return self.weight_decay
         if self.optimizer_ == "adamw":
-            return _OF_ADAMW[self._is_shallow()][1]
-        return self.decay_of_tables if self._is_shallow() else _DECAY
+            many = self._depth() == "linear" and self._inputs() > _INPUTS
+            return _MANY_INPUTS_DECAY if many else _OF_ADAMW[self._depth()][1]
+        return _DECAY if self._depth() == "deep" else self.decay_of_tables
 
     @property
     def batch_size_(self) -> int:
@@ -140,16 +139,25 @@ class MethodBase(CommonSettings, Learned):
         """Return the number of rows in a step of a fit on so many rows."""
         size = self.batch_size
         if size is None:
-            size = max(_FEWEST, min(_BATCH, rows // _STEPS)) if self._is_shallow() else _BATCH
+            size = _BATCH if self._depth() == "deep" else max(_FEWEST, min(_BATCH, rows // _STEPS))
         return min(size, rows)
+
+    def _inputs(self) -> int:
+        """Return how many numbers the first layer sees of a row."""
+        if is_frozen(self.network):
+            return cast(nn.Linear, self.network_.head).in_features
+        return prod(self.input_shape_ or (self.n_features_in_,))
 
     def _is_tuned(self) -> bool:
         return is_pretrained(self.network) and not is_frozen(self.network)
 
-    def _is_shallow(self) -> bool:
+    def _depth(self) -> str:
+        """Tell the linear and the mlp network, for which defaults were chosen, from deep ones."""
         if is_frozen(self.network):  # a linear layer on standardised features
-            return True
-        return self.network in _SHALLOW and (self.network != "auto" or self.input_shape_ is None)
+            return "linear"
+        if self.network == "auto" and self.input_shape_ is None:
+            return "mlp"
+        return str(self.network) if self.network in ("linear", "mlp") else "deep"
 
     # --- what training asks --------------------------------------------------------------------------------
 
@@ -219,7 +227,7 @@ class MethodBase(CommonSettings, Learned):
             if field.name not in later or getattr(self, field.name) != field.default
         }
         settings["optimizer"] = self.optimizer_
-        if self.optimizer_ == _FIRST_OPTIMIZER:
+        if self.optimizer_ == FIRST_OPTIMIZER:
             del settings["optimizer"]
         return {"method": type(self).__name__} | {
             name: _describe(value) for name, value in settings.items() if name not in traceless

@@ -12,7 +12,7 @@ from torch import nn
 
 from oneof.errors import InputError
 from oneof.estimator.fields import Role, check, names_with
-from oneof.estimator.method_base import MethodBase
+from oneof.estimator.method_base import FIRST_OPTIMIZER, MethodBase
 from oneof.estimator.preparation import held_out_rows
 from oneof.io.schema import misfits
 from oneof.io.words import shown
@@ -136,7 +136,7 @@ def set_common(model: Any, header: CommonFacts) -> None:
 
 
 def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Factory | None) -> dict[str, Any]:
-    settings, saved = dict(header["parameters"]), _saved_names(cls)
+    settings, saved = {"optimizer": FIRST_OPTIMIZER, **header["parameters"]}, _saved_names(cls)
     unknown = sorted(settings.keys() - saved)
     if unknown:
         raise MisfitError(f"{cls.__name__} has no setting {shown(unknown[0])}")
