@@ -77,14 +77,11 @@ def tasks() -> list[Task]:
     rounds = [{name: {point: random_points(name)[point]} for name in PROBLEMS} for point in names]
     for i, stack in enumerate(("adamw", "before", "batch 100", "batch by n")):
         rounds.insert((ADAMW_POINTS + 1) * i, {name: rules(PROBLEMS[name].train)[stack] for name in PROBLEMS})
-    defaults = [
-        Task(problem, method, {NOW: settings(method)})
-        for settings in (current, with_sgd)
-        for problem in PROBLEMS
-        for method in SEARCHED
-    ]
-    return defaults + [
-        Task(problem, method, stacks[problem]) for stacks in rounds for problem in PROBLEMS for method in SEARCHED
+    pairs = list(product(PROBLEMS, SEARCHED))
+    return [
+        *(Task(problem, method, {NOW: current(method, problem)}) for problem, method in pairs),
+        *(Task(problem, method, {NOW: with_sgd(method)}) for problem, method in pairs),
+        *(Task(problem, method, stacks[problem]) for stacks in rounds for problem, method in pairs),
     ]
 
 

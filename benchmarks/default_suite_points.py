@@ -80,12 +80,16 @@ def _rules(
     }
 
 
-def current(method: str) -> Settings:
-    """Return the defaults of today; None depends on the network and the rows."""
-    model: Any = METHODS[method]()
-    return {name: getattr(model, name) for name in ("optimizer", *_OF_SGD)}
+def current(method: str, problem: str) -> Settings:
+    """Return the defaults of today: what a fit on a problem has, so that records tell one rule from another."""
+    model: Any = METHODS[method](network=PROBLEMS[problem].network)
+    model.input_shape_, model.n_features_in_ = None, PROBLEMS[problem].inputs
+    model.training_rows_ = PROBLEMS[problem].train
+    open_ = {name: getattr(model, f"{name}_") for name in ("optimizer", "lr", "weight_decay", "batch_size")}
+    return with_sgd(method) | open_
 
 
 def with_sgd(method: str) -> Settings:
-    """Return the defaults of today with SGD, which the baseline has: those of 0.1."""
-    return {name: value for name, value in current(method).items() if name in _OF_SGD}
+    """Return the defaults of today with SGD, which the baseline has: those of 0.1; None depends on the rows."""
+    model: Any = METHODS[method]()
+    return {name: getattr(model, name) for name in _OF_SGD}

@@ -112,14 +112,12 @@ class Suite:
 def read_suite(path: Path = LEDGER) -> Suite:
     """Read the ledger; of the defaults only what was measured with those of today, or these with SGD, counts."""
     scores = {}
-    defaults = {METHODS[method].__name__: current(method) for method in SEARCHED}
-    of_sgd = {METHODS[method].__name__: with_sgd(method) for method in SEARCHED}
     for record in read([path]).records.values():
         spec = record["spec"]
-        point = spec["point"]
-        if point == NOW and spec["settings"] == of_sgd[spec["method"]]:
+        point, method = spec["point"], spec["method"].lower()
+        if point == NOW and spec["settings"] == with_sgd(method):
             point = SGD
-        elif point == NOW and spec["settings"] != defaults[spec["method"]]:
+        elif point == NOW and spec["settings"] != current(method, spec["problem"]):
             continue
         means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in ("validation", "test")}
         scores[spec["problem"], spec["method"], point] = means
@@ -128,16 +126,10 @@ def read_suite(path: Path = LEDGER) -> Suite:
 
 def nearest_rule(case: Case) -> str:
     """Return the rule whose rate, decay and batch are nearest to what the defaults are on a problem."""
-    problem, model = PROBLEMS[case[0]], METHODS[case[1].lower()](network=PROBLEMS[case[0]].network)
-    model.input_shape_, model.n_features_in_, model.training_rows_ = None, problem.inputs, problem.train
-    stacks = rules(problem.train)
-    alike = {"adamw": stacks["adamw"], "sgd": stacks["batch 100"] | stacks["batch by n"]}[model.optimizer_]
+    stacks, now = rules(PROBLEMS[case[0]].train), current(case[1].lower(), case[0])
+    alike = {"adamw": stacks["adamw"], "sgd": stacks["batch 100"] | stacks["batch by n"]}[now["optimizer"]]
     distance = {
-        name: (
-            abs(log(rule["lr"] / model.lr_))
-            + abs(log(rule["weight_decay"] / model.weight_decay_))
-            + abs(log(rule["batch_size"] / model.batch_size_))
-        )
+        name: sum(abs(log(rule[each] / now[each])) for each in ("lr", "weight_decay", "batch_size"))
         for name, rule in alike.items()
     }
     return min(distance, key=lambda name: distance[name])

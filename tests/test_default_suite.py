@@ -1,6 +1,7 @@
 """The default suite: its points, what a killed search leaves, and what the ledger says about rules."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -36,7 +37,7 @@ def made_up(results):
     rng, scores = np.random.default_rng(0), {}
     for problem in list(results.PROBLEMS)[:3]:
         for method in results.NAMES:
-            for point in ("now", *results.RULES, *results.random_points(problem)):
+            for point in ("now", results.SGD, *results.RULES, *results.random_points(problem)):
                 value = (
                     70 + rng.normal() - 30 * (point == "before") + 9 * ("lr 0.03, decay 0.001, batch 100" in point)
                 )
@@ -50,13 +51,14 @@ def test_every_method_has_the_same_effort(suite):
     first = effort["cc"]
     beside_now = [[points for points in own if "now" not in points[1]] for own in effort.values()]
     assert all(others == beside_now[0] for others in beside_now)
-    assert {len(own) for own in effort.values()} == {(5 + 18) * 17}
+    assert {len(own) for own in effort.values()} == {(6 + 18) * 17}  # six: defaults, those with SGD, four stacks
     assert len({problem for problem, _ in first}) == 17
     for problem in suite.PROBLEMS:
         points = suite.random_points(problem)
-        assert len(points) == 12
-        assert len({point["lr"] for point in points.values()}) == 12
-    assert first[0] == ("lost", {"now": suite.current("cc")})
+        assert len(points) == 12 + 6
+        assert len({point["lr"] for point in points.values()}) == 12 + 6
+        assert sum(point.get("optimizer") == "adamw" for point in points.values()) == 6
+    assert first[0] == ("lost", {"now": suite.current("cc", "lost")})
     # Round by round: a search that is cut off has as many tasks of each method, but for one.
     for cut in (100, 1000):
         counts = [sum(task.method == method for task in tasks[:cut]) for method in suite.SEARCHED]
@@ -123,7 +125,7 @@ def test_regret_is_that_of_loops(results, made_up):
     regrets = []
     for problem, method in made_up.cases:
         of_case = {point: value for (p, m, point), value in made_up.scores.items() if (p, m) == (problem, method)}
-        random = {point: value for point, value in of_case.items() if point.startswith("random")}
+        random = {point: value for point, value in of_case.items() if re.match(r"(random|adamw) \d", point)}
         point = max(random, key=lambda name: random[name]["validation"])
         regrets.append(of_case[point]["test"] - of_case[best]["test"])
         assert rule_of((problem, method)) == best
@@ -139,10 +141,11 @@ def test_a_cut_off_search_is_the_same_for_every_method(results, made_up):
     lost = {key: value for key, value in made_up.scores.items() if key != ("lost", "CC", "random 3")}
     del lost["msrcv2", "CC", "now"]
     cut = results.Suite(lost)
-    assert cut.points["lost"] == [f"random {i}" for i in range(12) if i != 3]
-    assert len(cut.points["msrcv2"]) == 12
+    adamw = [f"adamw {i}" for i in range(6)]
+    assert cut.points["lost"] == [*(f"random {i}" for i in range(12) if i != 3), *adamw]
+    assert len(cut.points["msrcv2"]) == 12 + 6
     assert made_up.now(("msrcv2", "CC")) == "now"
-    near = "cosine, lr 0.1, decay 0.005, batch by n"  # 48 features, 1054 rows: 0.1, 0.005 and 52
+    near = "adamw, cosine, lr 0.01, decay 1, batch by n"  # an mlp on 1054 rows: 0.01, 1 and 52
     assert cut.now(("msrcv2", "CC")) == near
     del lost["msrcv2", "CC", near]
     assert set(made_up.cases) - set(results.Suite(lost).cases) == {("msrcv2", "CC")}
@@ -162,29 +165,37 @@ def test_names_are_those_of_methods(results):
 
 
 @pytest.mark.parametrize(
-    ("cls", "network", "rows", "features", "expected"),
+    ("cls", "network", "optimizer", "rows", "features", "expected"),
     [
-        ("CC", "auto", 300, 20, (0.1, 5e-3, 32)),
-        ("CC", "mlp", 1100, 200, (0.05, 5e-3, 55)),
-        ("VALEN", "linear", 2500, 50, (0.03, 5e-3, 100)),
-        ("LWS", "auto", 20, 5, (0.1, 1e-3, 20)),
-        ("CC", "mlp5", 300, 200, (0.1, 1e-3, 100)),
+        ("CC", "auto", None, 300, 20, ("adamw", 0.01, 1.0, 32)),
+        ("LWS", "mlp", None, 1100, 200, ("adamw", 0.003, 1.0, 55)),
+        ("VALEN", "linear", None, 2500, 100, ("adamw", 0.1, 0.3, 100)),
+        ("CC", "linear", None, 2500, 101, ("adamw", 0.1, 1.0, 100)),
+        ("LWS", "linear", None, 20, 5, ("sgd", 0.1, 1e-3, 20)),
+        ("CC", "mlp5", None, 300, 200, ("sgd", 0.1, 1e-3, 100)),
+        ("CC", "mlp5", "adamw", 300, 200, ("adamw", 0.001, 0.05, 100)),
+        ("CC", "auto", "sgd", 300, 20, ("sgd", 0.1, 5e-3, 32)),
+        ("CC", "mlp", "sgd", 1100, 200, ("sgd", 0.05, 5e-3, 55)),
+        ("VALEN", "linear", "sgd", 2500, 50, ("sgd", 0.03, 5e-3, 100)),
+        ("LWS", "auto", "sgd", 20, 5, ("sgd", 0.1, 1e-3, 20)),
     ],
 )
-def test_none_is_by_network_features_and_rows(cls, network, rows, features, expected, tmp_path):
+def test_none_is_by_network_features_and_rows(cls, network, optimizer, rows, features, expected, tmp_path):
     """The fitted model shows it, also when it is loaded; what is named is taken."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(rows, features)), rng.integers(3, size=rows)
-    settings = {"network": network, "epochs": 1, "device": "cpu", "random_state": 0}
+    settings = {"network": network, "optimizer": optimizer, "epochs": 1, "device": "cpu", "random_state": 0}
     if cls == "VALEN":
         settings["warm_up"] = 0
     model = getattr(oneof, cls)(**settings).fit(X, y)
     model.save(tmp_path / "model.safetensors")
     for each in (model, oneof.load_model(tmp_path / "model.safetensors")):
         assert (each.lr, each.weight_decay, each.batch_size) == (None, None, None)
-        assert (each.lr_, each.weight_decay_, each.batch_size_) == pytest.approx(expected)
-    named = getattr(oneof, cls)(**settings, lr=0.2, weight_decay=0.0, batch_size=7).fit(X, y)
-    assert (named.lr_, named.weight_decay_, named.batch_size_) == (0.2, 0.0, 7)
-    same = dict(zip(("lr", "weight_decay", "batch_size"), expected, strict=True))
-    twin = getattr(oneof, cls)(**settings, **same).fit(X, y)
+        assert each.optimizer_ == expected[0]
+        assert (each.lr_, each.weight_decay_, each.batch_size_) == pytest.approx(expected[1:])
+    named = getattr(oneof, cls)(**settings, lr=0.02, weight_decay=0.0, batch_size=7).fit(X, y)
+    assert (named.lr_, named.weight_decay_, named.batch_size_) == (0.02, 0.0, 7)
+    assert named.optimizer_ == (optimizer or "sgd"), "a rate that is given by itself is one of SGD"
+    same = dict(zip(("optimizer", "lr", "weight_decay", "batch_size"), expected, strict=True))
+    twin = getattr(oneof, cls)(**settings | same).fit(X, y)
     assert np.allclose(twin.predict_proba(X), model.predict_proba(X), atol=1e-6)

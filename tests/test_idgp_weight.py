@@ -13,7 +13,7 @@ from oneof.train.parallel import grouping
 
 SETTINGS = {
     "network": "linear", "epochs": 6, "batch_size": 20, "warm_up": 2, "precision": "fp64", "device": "cpu",
-    "random_state": 3,
+    "random_state": 3, "optimizer": "sgd",
 }  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_distractors_of_rows_know_rows():
     X = np.stack([y + 0.1 * rng.normal(size=400), kind + 0.1 * rng.normal(size=400)], 1)
     S = np.zeros((400, 4), bool)
     S[np.arange(400), y] = S[np.arange(400), 2 + kind] = True
-    settings = {"network": "linear", "epochs": 40, "device": "cpu", "random_state": 0}
+    settings = {"network": "linear", "optimizer": "sgd", "epochs": 40, "device": "cpu", "random_state": 0}
     z = oneof.IDGP(distractors="rows", **settings).fit(X, S).distractor_proba(X)
     assert (z[np.arange(400), 2 + kind] > 0.8).all()
     assert (z[np.arange(400), 3 - kind] < 0.2).all()

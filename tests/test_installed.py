@@ -90,7 +90,7 @@ def test_commands_plans_and_files_know_a_method_of_another_package(site, tmp_pat
     assert not listed.stderr
     assert "Share of all labels." in run(site, "-m", "oneof", "methods", "average", folder=tmp_path).stdout
 
-    settings = ["--set", "epochs=20", "--set", "smoothing=0.1", "--device", "cpu", "--quiet"]
+    settings = ["--set", "epochs=60", "--set", "smoothing=0.1", "--device", "cpu", "--quiet"]
     fit = ["fit", "table.csv", "--separator", "|", "--method", "average", *settings, "--out", "model"]
     done = run(site, "-m", "oneof", *fit, folder=tmp_path)
     assert done.returncode == 0, done.stderr

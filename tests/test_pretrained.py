@@ -120,7 +120,8 @@ def test_defaults_of_learning_rates(hub, pictures):
     X, candidates, _ = pictures
     tuned, frozen = (model(name, epochs=1).fit(X, candidates) for name in ("timm:small", "timm:small+frozen"))
     assert (tuned.lr_, tuned.weight_decay_) == (pytest.approx(0.01), 1e-3)
-    assert (frozen.lr_, frozen.weight_decay_) == (0.1, 5e-3), "as the linear network on five features"
+    assert (frozen.optimizer_, tuned.optimizer_) == ("adamw", "sgd")
+    assert (frozen.lr_, frozen.weight_decay_) == (0.1, 0.3), "as the linear network on five features"
 
 
 @pytest.mark.parametrize("method", [oneof.CC, oneof.Membership, oneof.VALEN])

@@ -59,10 +59,10 @@ class CommonSettings:
         None,
         "> 0",
         doc="Learning rate. With adamw None is 0.01 for the mlp network, 0.1 for the linear one and with "
-        "+frozen, else 0.001, and 0.0001 for pretrained ones. With sgd it is 0.1 (VALEN: 0.03), but for the "
-        "linear and mlp networks on more than 100 features so much less, 10 / features: steps grow with the "
-        "number of inputs. Pretrained networks have a tenth; with +frozen their features count as those of a "
-        "linear network.",
+        "+frozen, else 0.001, and 0.0001 for pretrained ones (LWS: 0.3 of these). With sgd it is 0.1 "
+        "(VALEN: 0.03), but for the linear and mlp networks on more than 100 features so much less, "
+        "10 / features: steps grow with the number of inputs. Pretrained networks have a tenth; with +frozen "
+        "their features count as those of a linear network.",
         roles=Role.VECTOR_IN_STACK,
     )
     optimizer: str | None = choice(

@@ -54,6 +54,7 @@ class MethodBase(CommonSettings, Learned):
     largest_lr: ClassVar[float] = 0.1  # of lr = None
     decay_of_tables: ClassVar[float] = 5e-3  # of weight_decay = None, for the linear and mlp networks and SGD
     by_adamw: ClassVar[tuple[str, ...]] = ("linear", "mlp")  # of optimizer = None: the networks that have AdamW
+    adamw_share: ClassVar[float] = 1.0  # of AdamW's usual learning rate, where lr = None
 
     @classmethod
     def fast(cls, **settings: Any) -> Self:
@@ -115,7 +116,7 @@ class MethodBase(CommonSettings, Learned):
         if self.lr is not None:
             return self.lr
         if self.optimizer_ == "adamw":
-            return _OF_ADAMW[self._depth()][0] * (_TUNING if self._is_tuned() else 1.0)
+            return _OF_ADAMW[self._depth()][0] * self.adamw_share * (_TUNING if self._is_tuned() else 1.0)
         if self._depth() == "deep":
             return self.largest_lr * (_TUNING if self._is_tuned() else 1.0)
         return self.largest_lr * min(1.0, _INPUTS / self._inputs())  # the curvature of a first layer grows with it

@@ -29,6 +29,7 @@ class LWS(PartialLabelClassifier):
     trains_in_parts: ClassVar[bool] = True
     decay_of_tables: ClassVar[float] = 1e-3  # its losses are bounded: 0.005 would outweigh them
     by_adamw: ClassVar[tuple[str, ...]] = ("mlp",)  # a linear network loses ten points and more on BirdSong
+    adamw_share: ClassVar[float] = 0.3  # large steps drive outputs to where a sigmoid has no gradient
 
     beta0: float = number(1.0, ">= 0", doc="Weight of the candidates.")
     beta: float = number(1.0, ">= 0", doc="Weight of the other labels: the leverage.")
