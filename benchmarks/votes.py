@@ -232,7 +232,7 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def settings() -> list[dict[str, Any]]:
-    """Return the settings that our models have today in a fit on a draw, those alone that are not the baseline's."""
+    """Return the settings that our models have today in a fit on a draw, but for those that the baseline has."""
     return [settings_of(cls) for cls in (oneof.IDGP, oneof.CC)]
 
 
