@@ -1,8 +1,9 @@
 """Rows resolved from votes: majority, Dawid-Skene, cleanlab's consensus and the default method with votes.
 
 ``python benchmarks/votes.py`` draws votes for images of CIFAR-10H, from the people's own votes and from simulated
-annotators with known confusion matrices, and writes a line for each draw to benchmarks/results/votes.jsonl; draws
-that are there are not repeated. ``--page`` writes the tables of docs/results/votes.md again. cleanlab runs in an
+annotators with known confusion matrices, and writes a line for each draw to benchmarks/results/votes.jsonl. A line
+says with which settings our models were made; draws that are there with the settings of today are not repeated.
+``--page`` writes the tables of docs/results/votes.md again. cleanlab runs in an
 environment of its own, which the benchmark makes in the cache folder.
 
 Truth is the label of CIFAR-10; `resolved` compares with it and nothing else sees it. One recipe of features for
@@ -16,7 +17,9 @@ import sys
 import tempfile
 import time
 import warnings
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -24,6 +27,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 import oneof
+from oneof.bench.keys import difference
+from oneof.bench.plan import plan_fields
+from oneof.bench.running.execute import circumstances
 from oneof.estimator.resolve import calibrated_posterior
 from oneof.io.files import cache_folder
 
@@ -31,6 +37,7 @@ LEDGER = Path(__file__).parent / "results" / "votes.jsonl"
 PER_ROW = (2, 3, 5, 10)
 SOURCES = ("people", "simulated")
 DRAWS, ROWS, CLASSES, ANNOTATORS = 10, 500, 10, 30
+SHAPES, COLOURS = 150, 50  # components
 CLEANLAB = "2.9.0"
 _CELL, _BINS = 4, 9
 
@@ -44,7 +51,7 @@ def features(images: np.ndarray) -> np.ndarray:
     shapes, colours = _gradients(pixels @ np.array([0.299, 0.587, 0.114], np.float32)), _colours(pixels)
     parts = [
         PCA(size, svd_solver="randomized", random_state=0).fit_transform(part)
-        for part, size in ((shapes, 150), (colours, 50))
+        for part, size in ((shapes, SHAPES), (colours, COLOURS))
     ]
     return np.concatenate([part / part.std() for part in parts], 1).astype(np.float32)
 
@@ -201,27 +208,41 @@ def run() -> None:
     """Make the draws that the ledger lacks."""
     warnings.simplefilter("ignore")
     lines = LEDGER.read_text().splitlines() if LEDGER.exists() else []
-    done = {(r["source"], r["votes"], r["draw"]) for r in map(json.loads, lines)}
+    done, models = {key(record) for record in map(json.loads, lines)}, settings()
     data = oneof.load_dataset("cifar-10h")
     x = features(data.x)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    for number in range(DRAWS):
-        for source in SOURCES:
-            for per_row in PER_ROW:
-                if (source, per_row, number) in done:
-                    continue
-                begin = time.monotonic()
-                seed = 1000 * number + 10 * per_row + SOURCES.index(source)
-                rows = np.random.default_rng(number).choice(len(x), ROWS, replace=False)
-                votes = draw(source, per_row, data.y[rows], data.counts[rows], seed)
-                record = {
-                    "source": source, "votes": per_row, "draw": number, "seed": seed, "rows": ROWS,
-                    "right": resolved(x[rows], data.y[rows], votes, source, seed),
-                    "commit": commit, "cleanlab": CLEANLAB, "seconds": round(time.monotonic() - begin, 1),
-                }  # fmt: skip
-                with LEDGER.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                print(record["source"], per_row, number, record["right"], record["seconds"], flush=True)
+    for number, source, per_row in product(range(DRAWS), SOURCES, PER_ROW):
+        seed = 1000 * number + 10 * per_row + SOURCES.index(source)
+        record = {"source": source, "votes": per_row, "draw": number, "seed": seed, "rows": ROWS, "models": models}
+        if key(record) in done:
+            continue
+        begin = time.monotonic()
+        rows = np.random.default_rng(number).choice(len(x), ROWS, replace=False)
+        votes = draw(source, per_row, data.y[rows], data.counts[rows], seed)
+        record["right"] = resolved(x[rows], data.y[rows], votes, source, seed)
+        record |= {"cleanlab": CLEANLAB, "seconds": round(time.monotonic() - begin, 1), **circumstances("cpu")}
+        with LEDGER.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(source, per_row, number, record["right"], record["seconds"], flush=True)
+
+
+def key(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a record from others."""
+    return record["source"], record["votes"], record["draw"], json.dumps(record["models"], sort_keys=True)
+
+
+def settings() -> list[dict[str, Any]]:
+    """Return the settings that our models have today in a fit on a draw, but for those that the baseline has."""
+    return [settings_of(cls) for cls in (oneof.IDGP, oneof.CC)]
+
+
+def settings_of(cls: Any) -> dict[str, Any]:
+    """Return the settings of a method with all that is left open filled in."""
+    model = cls()
+    model.input_shape_, model.n_features_in_, model.training_rows_ = None, SHAPES + COLOURS, ROWS
+    taken = {name: getattr(model, f"{name}_") for name in ("optimizer", "lr", "weight_decay", "batch_size")}
+    given = {name: getattr(model, name) for name in plan_fields(cls)} | taken
+    return difference({"method": cls.__name__, "version": cls.version, "settings": given})
 
 
 if __name__ == "__main__":

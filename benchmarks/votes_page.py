@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 from marks import END, between
 from scipy.stats import t
@@ -29,12 +30,33 @@ DIFFERENCES = (
 )
 
 
-def read() -> dict[tuple[str, int], list[dict[str, float]]]:
+def read() -> list[dict[str, Any]]:
+    """Return the records that were made with the settings of the last one."""
+    records = [json.loads(line) for line in LEDGER.read_text().splitlines()]
+    return [record for record in records if record["models"] == records[-1]["models"]]
+
+
+def by_setting(records: list[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, float]]]:
     """Return what each draw resolved right, by source and votes a row."""
     found: dict[tuple[str, int], list[dict[str, float]]] = {}
-    for record in map(json.loads, LEDGER.read_text().splitlines()):
+    for record in records:
         found.setdefault((record["source"], record["votes"]), []).append(record["right"])
     return dict(sorted(found.items()))
+
+
+def made(records: list[dict[str, Any]]) -> str:
+    """Return a sentence on how records were made."""
+    models = [
+        f"{model['method']} with " + ", ".join(f"{name} {value}" for name, value in model["settings"].items())
+        for model in records[-1]["models"]
+    ]
+    commits = sorted({record["commit"] for record in records})
+    where = sorted({record.get("device", "a CPU") for record in records})
+    seconds = fmean(record["seconds"] for record in records)
+    return (
+        f"Settings that are not those of the frozen baseline: {'; '.join(models)}. Commit {', '.join(commits)}, "
+        f"{', '.join(where)}, {seconds:.0f} s a draw beside other work."
+    )
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
@@ -45,7 +67,8 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 
 def tables() -> str:
     """Return what was resolved, and the differences."""
-    found = read()
+    records = read()
+    found = by_setting(records)
     lines = [_row(["votes of", "a row", *WAYS, "draws"]), _row(["---"] * (len(WAYS) + 3))]
     for (source, votes), draws in found.items():
         means = [f"{fmean(draw[way] for draw in draws):.2f}" for way in WAYS]
@@ -58,7 +81,7 @@ def tables() -> str:
             mean, low, high = interval([draw[ours] - draw[other] for draw in draws])
             cells.append(f"{mean:+.2f} ({low:+.2f} to {high:+.2f})")
         lines.append(_row([source, str(votes), *cells]))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", made(records)])
 
 
 def _row(cells: list[str]) -> str:

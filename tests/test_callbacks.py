@@ -137,4 +137,4 @@ def test_optuna_needs_a_score(blobs):
     pytest.importorskip("optuna")
     X, S, _ = blobs
     with pytest.raises(ValueError, match=r"score is 'validation_score', but an epoch has \['loss'\]; pass X_val"):
-        model().fit(X, S, callbacks=[OptunaPruning(None)])
+        model().fit(X, S, callbacks=[OptunaPruning(SimpleNamespace(should_prune=bool))])

@@ -30,10 +30,40 @@ def test_the_page_is_that_of_the_ledger(page):
     assert page.tables() in page.PAGE.read_text(), "write it again with python benchmarks/votes.py --page"
 
 
-def test_every_draw_is_there_once():
-    keys = [(r["source"], r["votes"], r["draw"]) for r in RECORDS]
-    assert len(set(keys)) == len(keys)
+def test_every_draw_is_there_once(benchmark):
+    assert len(set(map(benchmark.key, RECORDS))) == len(RECORDS)
     assert all(0 <= value <= 100 for r in RECORDS for value in r["right"].values())
+
+
+def test_the_page_never_mixes_settings(page, monkeypatch, tmp_path):
+    other = RECORDS[-1] | {"models": [{"method": "IDGP", "version": 1, "settings": {"lr": 7}}], "right": {}}
+    monkeypatch.setattr(page, "LEDGER", tmp_path / "votes.jsonl")
+    page.LEDGER.write_text("\n".join(json.dumps(record) for record in [other, *RECORDS, other, RECORDS[-1]]))
+    assert other not in page.read()
+    assert RECORDS[-1] in page.read()
+
+
+def test_settings_tell_one_rule_for_defaults_from_another(benchmark, monkeypatch):
+    before = benchmark.settings()
+    assert [each["method"] for each in before] == ["IDGP", "CC"]
+    assert {"optimizer", "lr", "weight_decay"} <= before[0]["settings"].keys()
+    record = {"source": "people", "votes": 2, "draw": 0}
+    keys = {benchmark.key(record | {"models": before})}
+    monkeypatch.setattr(benchmark.oneof.CC, "lr_", 0.123)
+    keys.add(benchmark.key(record | {"models": benchmark.settings()}))
+    assert len(keys) == 2
+    assert benchmark.settings()[1]["settings"]["lr"] == 0.123
+
+
+def test_settings_are_those_of_a_fit(benchmark):
+    rows = benchmark.SHAPES + benchmark.COLOURS
+    x, y = np.random.default_rng(0).normal(size=(benchmark.ROWS, rows)), np.arange(benchmark.ROWS) % 3
+    model = benchmark.oneof.IDGP(epochs=1, random_state=0, device="cpu")
+    with pytest.warns(UserWarning, match="warm_up"):
+        model.fit(x, y)
+    (said, _) = benchmark.settings()
+    for name in ("optimizer", "lr", "weight_decay", "batch_size"):
+        assert said["settings"][name] == getattr(model, f"{name}_")
 
 
 def test_intervals(page):

@@ -7,17 +7,25 @@ have opened yourself, so that none of these tools is needed to import this modul
 
 from typing import Any
 
-from oneof.errors import InputError
+from oneof.errors import InputError, KindError
+from oneof.io.words import shown
 from oneof.train.trial import EpochReport
 
 __all__ = ["EpochReport", "MLflow", "OptunaPruning", "TensorBoard", "WandB"]
+
+
+def _with(value: Any, name: str, method: str, good: str) -> Any:
+    """Return what a callback writes to; refuse what lacks the method, before a training has begun."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise KindError(f"{name} is {shown(value, 60)}, which has no {method}; pass {good}")
+    return value
 
 
 class TensorBoard:
     """Writes loss and scores to a ``torch.utils.tensorboard.SummaryWriter``."""
 
     def __init__(self, writer: Any, prefix: str = "") -> None:
-        self.writer, self.prefix = writer, prefix
+        self.writer, self.prefix = _with(writer, "writer", "add_scalar", "SummaryWriter('runs')"), prefix
 
     def __call__(self, report: EpochReport) -> None:
         """Add a point to every curve."""
@@ -29,7 +37,7 @@ class MLflow:
     """Logs loss and scores to the active run of MLflow; ``mlflow`` is the module, or has its `log_metrics`."""
 
     def __init__(self, mlflow: Any) -> None:
-        self.mlflow = mlflow
+        self.mlflow = _with(mlflow, "mlflow", "log_metrics", "the module mlflow")
 
     def __call__(self, report: EpochReport) -> None:
         """Log all numbers at this step."""
@@ -40,7 +48,7 @@ class WandB:
     """Logs loss and scores to a run of Weights & Biases, as ``wandb.init()`` returns it."""
 
     def __init__(self, run: Any) -> None:
-        self.run = run
+        self.run = _with(run, "run", "log", "what wandb.init() returns")
 
     def __call__(self, report: EpochReport) -> None:
         """Log all numbers at this step."""
@@ -51,12 +59,13 @@ class OptunaPruning:
     """Reports a score to an Optuna trial, and raises ``optuna.TrialPruned`` where it is not worth going on."""
 
     def __init__(self, trial: Any, score: str = "validation_score") -> None:
-        self.trial, self.score = trial, score
+        self.trial, self.score = (
+            _with(trial, "trial", "should_prune", "the trial that an objective is given"),
+            score,
+        )
 
     def __call__(self, report: EpochReport) -> None:
         """Report the score, and ask."""
-        from optuna import TrialPruned  # noqa: PLC0415  an optional package
-
         numbers = report.numbers()
         if self.score not in numbers:
             raise InputError(
@@ -65,4 +74,6 @@ class OptunaPruning:
             )
         self.trial.report(numbers[self.score], report.epoch)
         if self.trial.should_prune():
+            from optuna import TrialPruned  # noqa: PLC0415  which has made the trial
+
             raise TrialPruned(f"pruned after epoch {report.epoch}")

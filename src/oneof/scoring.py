@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from oneof.errors import InputError
+from oneof.errors import InputError, KindError
+from oneof.io.words import shown
 from oneof.labels import SparseSets, check_same_rows, dense_form, encode_sets, encode_sets_for_model, rows_text
 from oneof.labels.sparse_sets import row_blocks, set_sizes
 from oneof.metrics import approximated_accuracy, covering_rate, set_log_likelihood
@@ -42,6 +43,15 @@ def row_values(estimator: Any, X: Any, y: Any, metrics: Sequence[Metric]) -> lis
 
     Of very many classes the estimator is asked block by block: no table of all rows and classes is made.
     """
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise KindError(
+            f"estimator is {shown(estimator, 60)}, but must be a fitted classifier; pass one, then X and y"
+        )
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "predict_proba"):
+        raise KindError(
+            f"estimator is {shown(estimator, 60)}, which has no predict_proba; pass a classifier that has"
+        )
     sets = y if isinstance(y, SparseSets) else encode_sets_for_model(y, np.asarray(estimator.classes_))
     if not isinstance(sets, SparseSets):
         probabilities = estimator.predict_proba(X)
@@ -66,8 +76,14 @@ def accuracy(y: Any, predicted: Any, truth: Any = None) -> float:
             'pass true labels, or use oneof.SCORERS["approximated_accuracy"]'
         )
     check_same_rows(len(predicted), len(sets))
+    found = np.asarray(predicted)
+    if len(found) and isinstance(names[0], str) != isinstance(found[0], str):
+        raise InputError(
+            f"{named} holds labels such as {shown(names[0], 40)} and the model predicts such as "
+            f"{shown(found[0], 40)}, which is never equal: pass labels of the model's classes"
+        )
     number = sets.matrix.indices if isinstance(sets, SparseSets) else sets.argmax(1)
-    return float((names[number] == np.asarray(predicted)).mean())
+    return float((names[number] == found).mean())
 
 
 # A dict, so that one is found by its name, and all of them together are scoring= of cross_validate.

@@ -21,6 +21,7 @@ COMPARE = "compare pets.csv --separator | --drop truth --drop id"
 APPLY = "apply pets.csv --separator |"
 REVIEW = "--separator | --no-browser"
 VALEN = FIT.replace("method cc", "method valen")
+WHOLE = FIT.replace(" --separator |", "")
 EM = "fit pets.csv --separator | --drop truth --drop id --method em"
 
 
@@ -319,11 +320,11 @@ COMMANDS = [
     refused("fit an unknown format", f"fit - --format xml {TINY} --out new", "'xml'", "jsonl"),
     refused("fit to standard output", f"{FIT} --out -", "only tables go to standard output"),
     refused(
-        "fit with a prefix that no column has", f"{FIT} --candidates-prefix is_ --out new", "'is_'", "0 columns"
+        "fit with a prefix that no column has", f"{WHOLE} --candidates-prefix is_ --out new", "'is_'", "0 columns"
     ),
     refused(
         "fit with a prefix of columns of numbers",
-        f"{FIT} --candidates-prefix l --drop candidates --out new",
+        f"{WHOLE} --candidates-prefix l --drop candidates --out new",
         "may hold only 0 and 1",
     ),
     refused(
@@ -331,7 +332,7 @@ COMMANDS = [
         f"{FIT} --candidates truth --candidates-prefix l --out new",
         "one of them",
     ),
-    refused("fit with a prefix beside sets", f"{FIT} --candidates-prefix l --out new", "--drop candidates"),
+    refused("fit with a prefix beside sets", f"{WHOLE} --candidates-prefix l --out new", "--drop candidates"),
     refused("fit with a prefix and votes", f"{FIT} --votes legs --candidates-prefix l --out new", "one of them"),
     refused("fit lines that are no JSON", f"fit broken.jsonl {TINY} --out new", "'broken.jsonl' cannot be read"),
     refused("fit lines that are no objects", f"fit list.jsonl {TINY} --out new", "line 2 is [1]", "object"),

@@ -196,7 +196,7 @@ def read_labels(data: tables.Table, column: str, separator: str | None, classes:
         note("hint", f"the cells of {shown(column)} are JSON lists and are read as lists of labels")
     if classes is not None:
         _check_known(cells, column, classes, may_split=separator is None)
-    elif (found := _looks_like_set(cells)) is not None:
+    elif (found := _looks_like_set(label_cells.unsplit(cells) if separator else cells)) is not None:
         cell, fix = found
         note("hint", f"cells of {shown(column)} such as {shown(cell)} count as one label each; {fix}")
     # As sets of one: encode would warn of what the hint has said.

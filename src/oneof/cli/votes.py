@@ -125,6 +125,10 @@ def label_options(
     """Return where the labels of a table are; refuse options that do not go together."""
     other = candidates_option(candidates, prefix)
     given = vote_options(other, votes, long, counts, votes_file, denial, separator)
+    if prefix == "":
+        raise InputError("--candidates-prefix is '', but must be what columns begin with; pass one such as 'is_'")
+    if prefix is not None and separator is not None:
+        raise InputError("--separator splits the cells of one column; leave it out with --candidates-prefix")
     return Labels(given, candidates, separator, prefix)
 
 

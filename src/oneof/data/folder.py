@@ -74,6 +74,11 @@ def load_images(
         Images (n, height, width, 3), or (n, height, width) where all of them are gray; ``y`` is None.
     """
     path = as_path(table, "table")
+    if path.is_dir():
+        raise InputError(
+            f"table is the folder {shown(path)}, but must be a table that names images and their labels: write "
+            "one, or learn from a folder with one sub-folder a class by the command oneof fit FOLDER"
+        )
     _check_columns(candidates, file, separator)
     columns = read_table(path, [file, candidates]).columns
     names = columns[file].tolist()

@@ -59,6 +59,12 @@ def _parsed(cells: list[Any]) -> list[Any] | None:
     return lists if kinds <= {str, int, float} else None
 
 
+def unsplit(sets: list[Any]) -> list[Any]:
+    """Return the labels of sets if a separator has split none of them, else nothing."""
+    labels = [label for each in sets if isinstance(each, list) for label in each]
+    return labels if all(len(each) < 2 for each in sets if isinstance(each, list)) else []
+
+
 def _split(cell: Any, separator: str | None) -> Any:
     if isinstance(cell, np.ndarray):
         return cell.tolist()

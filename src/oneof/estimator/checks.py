@@ -87,7 +87,13 @@ def check_views(method: MethodBase) -> None:
 
 def check_callbacks(callbacks: Any) -> None:
     """Refuse what is no list of callables."""
-    if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
+    usable = isinstance(callbacks, list | tuple) and all(map(callable, callbacks))
+    if usable and (classes := [each for each in callbacks if isinstance(each, type)]):
+        raise KindError(
+            f"callbacks holds the class {classes[0].__name__}, but must hold callables that take the report of an "
+            f"epoch; make an object of it, {classes[0].__name__}(...)"
+        )
+    if not usable:
         raise KindError(
             f"callbacks is {shown(callbacks)}, but must be a list of callables that take the report of an epoch; "
             "pass [callback]"

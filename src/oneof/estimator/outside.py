@@ -15,7 +15,7 @@ from torch.nn.functional import logsigmoid
 from oneof import functional as F
 from oneof.errors import InputError, KindError
 from oneof.estimator.features import as_numpy
-from oneof.estimator.held_out import folds_of, held_out_log_proba, weighted_if_needed
+from oneof.estimator.held_out import Folds, folds_of, held_out_log_proba, weighted_if_needed
 from oneof.estimator.method_base import MethodBase
 from oneof.io.words import shown
 from oneof.labels import check_same_rows, encode_weights
@@ -84,7 +84,7 @@ def outside_rate(
         )
     sets, _ = encode_weights(y, separator=separator)
     X = rows_to_split(X, sets, folds, random_state)
-    return fitted_rate(out_of_fold(plain(model), X, sets, folds, random_state), sets)
+    return _held_out_rate(model, X, sets, folds_of(len(sets), folds, random_state))
 
 
 def estimated_rate(model: "PartialLabelClassifier", x: Any, sets: NDArray[Any], weight: ArrayLike | None) -> float:
@@ -93,8 +93,14 @@ def estimated_rate(model: "PartialLabelClassifier", x: Any, sets: NDArray[Any], 
         return 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned of the same
-        rate = fitted_rate(out_of_fold(plain(model), x, sets, FOLDS, 0, weight), sets)
+        rate = _held_out_rate(model, x, sets, folds_of(len(x), FOLDS, 0), weight)
     return rate if rate >= LEAST_RATE else 0.0
+
+
+def _held_out_rate(
+    model: "PartialLabelClassifier", X: Any, sets: NDArray[Any], split: Folds, weight: ArrayLike | None = None
+) -> float:
+    return fitted_rate(held_out_log_proba(plain(model), X, weighted_if_needed(sets), split, weight), sets)
 
 
 def plain(model: "PartialLabelClassifier") -> "PartialLabelClassifier":
@@ -119,19 +125,6 @@ def rows_to_split(X: Any, sets: AnySets, folds: Any, random_state: Any) -> Any:
             f"random_state is {shown(seed, 60)}, but must be None or a whole number from 0 to 2**32 - 1"
         )
     return X
-
-
-def out_of_fold(
-    model: "PartialLabelClassifier",
-    X: Any,
-    sets: NDArray[Any],
-    folds: int,
-    random_state: int | None,
-    sample_weight: ArrayLike | None = None,
-) -> NDArray[np.float64]:
-    """Return log-probabilities (n, K) of every row by a copy of the model that was fitted on the other folds."""
-    split = folds_of(len(sets), folds, random_state)
-    return held_out_log_proba(model, X, weighted_if_needed(sets), split, sample_weight)
 
 
 def with_outside(sets: NDArray[Any], rate: float) -> NDArray[np.float64]:

@@ -11,8 +11,8 @@ from sklearn.utils import _safe_indexing
 
 from oneof.errors import KindError
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.held_out import fitted_on_others, folds_of, weighted_if_needed
-from oneof.estimator.outside import fitted_rate, out_of_fold, rows_to_split, with_outside
+from oneof.estimator.held_out import fitted_on_others, folds_of, held_out_log_proba, weighted_if_needed
+from oneof.estimator.outside import fitted_rate, rows_to_split, with_outside
 from oneof.io.words import shown
 from oneof.labels import Disambiguation, SparseSets, decide, dense_form, encode_sets, most_likely
 from oneof.labels.sparse_sets import row_blocks
@@ -69,13 +69,13 @@ def resolve(
         raise KindError(f"model is {shown(model, 60)}, but must be a method with settings, such as oneof.IDGP()")
     sets, names = encode_sets(y, separator=separator)
     X = rows_to_split(X, sets, folds, random_state)
+    split = folds_of(len(sets), folds, random_state)
     if isinstance(sets, SparseSets) and model.outside == 0:
-        split = folds_of(len(sets), folds, random_state)
         fitted = fitted_on_others(model, X, weighted_if_needed(sets), split)
         parts = [(each, rest) for each, (_, rest) in zip(fitted, split, strict=True)]
         return _resolved_in_blocks(parts, X, sets, names)
     weights = dense_form(sets)
-    log_p = out_of_fold(model, X, weights, folds, random_state)
+    log_p = held_out_log_proba(model, X, weighted_if_needed(weights), split)
     rate = fitted_rate(log_p, weights) if model.outside == "auto" else float(model.outside)
     return decide(calibrated_posterior(log_p, with_outside(weights, rate) if rate else weights), names, weights)
 

@@ -62,7 +62,9 @@ def alternatives(name: str, names: Collection[str]) -> str:
     """Return the end of a message about an unknown name: the names close to it, or else all that there are."""
     close = close_names(name, names)
     quoted = " or ".join(shown(each, 50) for each in close)
-    return f"did you mean {quoted}?" if close else f"there are {listed(names)}"
+    if close:
+        return f"did you mean {quoted}?"
+    return f"there are {every}" if (every := listed(names)) else "there is none"
 
 
 def close_names(name: Any, names: Collection[str], most: int = 3) -> list[str]:

@@ -12,10 +12,11 @@ from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import listed, shown
 from oneof.labels.annotators import Ballots, from_counts
-from oneof.labels.names import class_names, number_labels
+from oneof.labels.names import column_names, columns_of, number_labels
 from oneof.labels.reading import is_blank, to_python, unwrap
+from oneof.labels.separators import warn_of_joined
 from oneof.labels.validation import rows_text
-from oneof.labels.vote_columns import check_vote_columns
+from oneof.labels.vote_columns import check_vote_columns, warn_of_denials, warn_of_ids, warn_of_swapped
 
 
 class Read(NamedTuple):
@@ -90,27 +91,17 @@ def read_counts(counts: Any, classes: Any) -> Read:
     """Read a matrix (n, K) of how often each label was named."""
     if sparse.issparse(counts):
         counts = counts.toarray()
-    own = counts.columns.tolist() if isinstance(counts, pd.DataFrame) else None
     matrix = as_floats(counts, "counts")
     if matrix.ndim != 2 or not matrix.size:
         raise InputError(f"counts has shape {matrix.shape}, but must be (n, K): pass one row per sample")
-    bad = ~((matrix >= 0) & (matrix % 1 == 0) & np.isfinite(matrix)).all(1)
-    if bad.any():
-        value = matrix[bad][0][~((matrix[bad][0] >= 0) & (matrix[bad][0] % 1 == 0))][0]
+    rows, columns = (~(np.isfinite(matrix) & (matrix >= 0) & (np.floor(matrix) == matrix))).nonzero()
+    if rows.size:
         raise InputError(
-            f"counts holds {value:g} in {rows_text(np.flatnonzero(bad))}, but must hold whole numbers of votes, "
-            "at least 0: mend the rows, or pass weights to oneof.WeightedSets"
+            f"counts holds {matrix[rows[0], columns[0]]:g} in {rows_text(rows)}, but must hold whole numbers of "
+            "votes, at least 0: mend the rows, or pass weights to oneof.WeightedSets"
         )
-    names = (
-        class_names(own or list(range(matrix.shape[1])), "the header of counts")
-        if classes is None
-        else (class_names(classes))
-    )
-    if len(names) != matrix.shape[1]:
-        raise InputError(
-            f"classes has {len(names)} names and counts has {matrix.shape[1]} columns: name each column exactly "
-            "once"
-        )
+    names = column_names(columns_of(counts), classes, matrix.shape[1], "counts")
+    warn_of_ids(matrix, names)
     return Read(from_counts(matrix), names, None, None)
 
 
@@ -133,7 +124,11 @@ def _read(
     sizes = [len(labels) for labels in votes.values()]
     vote = np.repeat(np.arange(len(votes)), sizes)
     flat = [label for labels in votes.values() for label in labels]
+    if classes is None:
+        warn_of_joined(flat)
     codes, names = number_labels(flat, of_row[vote], classes, "votes")
+    if marks.denial is None:
+        warn_of_denials(names)
     vote, codes = np.unique(np.stack([vote, codes]), axis=1)  # a label that is named twice is named
     ballots = Ballots(
         shape=(rows, len(annotators or [0]), len(names)),
@@ -182,6 +177,10 @@ def _columns(votes: Any, columns: Any) -> tuple[Any, Any, Any]:
             f"votes {what} of long={shown(tuple(columns), 80)}; it has {listed(votes.columns)}: name the columns "
             "of task, worker and label"
         )
+    twice = [name for name in columns if (votes.columns == name).sum() > 1]
+    if twice:
+        raise InputError(f"votes has several columns of the name {shown(twice[0])}: rename them")
+    warn_of_swapped(*columns)
     if not len(votes):
         raise InputError("votes has 0 rows, but at least one is needed: pass one row for each vote")
     return columns[0], columns[1], columns[2]

@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from oneof.errors import InputError
 from oneof.io.arguments import as_floats
 from oneof.io.words import shown, warn
 from oneof.labels.encoding import encode_weights
+from oneof.labels.names import column_names, columns_of
 from oneof.labels.validation import rows_text
 
 Floats = NDArray[np.floating[Any]]
@@ -73,10 +73,9 @@ def disambiguate(
     >>> found.label.tolist(), found.probability.round(3).tolist()
     (['cat', 'cow'], [0.625, 0.75])
     """
-    columns = getattr(probabilities, "columns", None)
-    if classes is None and isinstance(columns, pd.Index) and not isinstance(columns, pd.RangeIndex):
-        classes = columns.tolist()
-    p = _checked(probabilities)
+    p, columns = _checked(probabilities), columns_of(probabilities)
+    if columns is not None and columns != list(range(p.shape[1])):
+        classes = column_names(columns, classes, p.shape[1], "probabilities")
     candidates, names = encode_weights(y, classes, separator)
     if p.shape != candidates.shape:
         raise InputError(

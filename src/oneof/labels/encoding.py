@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from oneof.errors import InputError, KindError
 from oneof.io.words import listed, shown
 from oneof.labels.named_sets import NamedSets
-from oneof.labels.names import class_names, number_labels
+from oneof.labels.names import column_names, columns_of, number_labels
 from oneof.labels.reading import flatten, to_python, unwrap
 from oneof.labels.separators import split, warn_of_joined
 from oneof.labels.sparse_sets import AnySets, SparseSets, dense_form, smaller_form, takes_less
@@ -114,6 +114,10 @@ def _agreement(y: Any, classes: NDArray[Any]) -> str:
             f"The classes of the model are the numbers {listed(classes, most=3)}, as of a matrix without names: "
             "fit with pandas.DataFrame(matrix, columns=names), or pass numbers"
         )
+    if isinstance(y, WeightedSets):
+        return (
+            "The classes are those of the training rows: make y over them, as by from_votes(votes, model.classes_)"
+        )
     return (
         "The classes are those of the training rows; where a fold may lack some, encode all rows first: "
         "matrix, classes = oneof.encode(y)"
@@ -157,8 +161,6 @@ def from_complementary(y: Any, classes: Any = None, separator: str | None = None
     )
 
 
-_REORDER, _COMPLETE = "y[classes] to reorder", "y.reindex(columns=classes, fill_value=0) to complete"
-_FRAME_FIX = "pass {} them, or y.to_numpy() to rename them"
 _WEIGHTED_FIX = (
     "make a frame, pandas.DataFrame(y.weights, columns=y.classes).reindex(columns=classes, fill_value=0), and "
     "pass WeightedSets(frame, classes), or WeightedSets(y.weights, classes) to rename them"
@@ -183,10 +185,11 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
     if not isinstance(y, list):
         if separator is not None:
             raise KindError("separator is given, but y is a matrix: pass strings, or leave separator out")
-        return _read_matrix(y), _column_names(y, classes, own)
-    if separator is None and classes is None:
-        warn_of_joined(y)
+        fix = "" if own is None else _WEIGHTED_FIX
+        return _read_matrix(y), column_names(own or columns_of(y), classes, y.shape[1], "y", fix)
     labels, rows = flatten(y if separator is None else split(to_python(y), separator))
+    if classes is None:
+        warn_of_joined(y if separator is None else labels)
     codes, names = number_labels(labels, rows, classes, "y")
     shape = len(y), len(names)
     if takes_less(*shape, len(codes)):
@@ -232,28 +235,3 @@ def _comparable(values: NDArray[Any]) -> Any:
     """Replace cells whose comparison may have no truth value, as of pandas.NA, arrays and frames, by NaN."""
     has_length = np.frompyfunc(lambda cell: hasattr(cell, "__len__"), 1, 1)
     return np.where(pd.isna(values) | has_length(values).astype(bool), np.nan, values)
-
-
-def _column_names(y: Any, classes: Any, own: list[Any] | None) -> NDArray[Any]:
-    """Name the columns of a matrix: by `classes`, else by its ``own`` names (of weighted sets), else by number."""
-    weighted = own is not None
-    own = y.columns.tolist() if isinstance(y, pd.DataFrame) else own
-    if classes is None:
-        return np.arange(y.shape[1]) if own is None else class_names(own, "the header of y")
-    names = class_names(classes)
-    if len(names) != y.shape[1]:
-        raise ForeignLabelsError(
-            f"classes has {len(names)} names and y has {y.shape[1]} columns", "name each column exactly once"
-        )
-    if own is None or own == names.tolist():
-        return names
-    same = set(own) == set(names.tolist())
-    numbered = own == list(range(len(own)))  # pandas names columns so where they have no names
-    # The same classes in another order, or other classes, would be swapped silently.
-    if same or not (numbered or set(own).isdisjoint(names.tolist())):
-        raise ForeignLabelsError(
-            f"the columns of y are [{listed(own)}], but the classes are, in this order, [{listed(names)}]",
-            _WEIGHTED_FIX if weighted else _FRAME_FIX.format(_REORDER if same else _COMPLETE),
-            also_for_model=True,
-        )
-    return names

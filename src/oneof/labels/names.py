@@ -89,6 +89,38 @@ def _check_label(label: Any, source: str) -> None:
         raise InputError(f"{kind}. {source} holds {found}, but labels must be strings or integers: convert them")
 
 
+def column_names(own: list[Any] | None, classes: Any, width: int, source: str, fix: str = "") -> NDArray[Any]:
+    """Name the columns of a matrix: by `classes`, else by its ``own`` names, else by number.
+
+    Classes that are partly the own names, or these in another order, are refused with the ``fix``: columns would
+    be swapped silently.
+    """
+    if classes is None:
+        return np.arange(width) if own is None else class_names(own, f"the header of {source}")
+    names = class_names(classes)
+    if len(names) != width:
+        raise ForeignLabelsError(
+            f"classes has {len(names)} names and {source} has {width} columns", "name each column exactly once"
+        )
+    if own is None or own == names.tolist():
+        return names
+    same = set(own) == set(names.tolist())
+    numbered = own == list(range(len(own)))  # pandas names columns so where they have no names
+    if same or not (numbered or set(own).isdisjoint(names.tolist())):
+        how = "[classes] to reorder" if same else ".reindex(columns=classes, fill_value=0) to complete"
+        raise ForeignLabelsError(
+            f"the columns of {source} are [{listed(own)}], but the classes are, in this order, [{listed(names)}]",
+            fix or f"pass {source}{how} them, or {source}.to_numpy() to rename them",
+            also_for_model=True,
+        )
+    return names
+
+
+def columns_of(table: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame, None where a table has none."""
+    return table.columns.tolist() if isinstance(table, pd.DataFrame) else None
+
+
 def class_names(classes: Any, source: str = "classes") -> NDArray[Any]:
     """Return given class names as an array, in their order."""
     names = as_array(classes, "classes").tolist() if hasattr(classes, "tolist") else classes

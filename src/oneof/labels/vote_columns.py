@@ -12,6 +12,8 @@ from oneof.labels.reading import is_blank
 _TASKS = {"task", "item", "sample", "example", "instance", "question", "image", "document", "unit", "row"}
 _WORKERS = {"worker", "annotator", "rater", "labeler", "labeller", "coder", "judge", "user"}
 _LABELS = {"label", "vote", "answer", "class", "category", "response", "annotation", "rating"}
+_KINDS = (("task", _TASKS), ("worker", _WORKERS), ("label", _LABELS))
+_DENIAL = "not "
 _ENOUGH = 10  # votes in a column, from which on it tells whether others give the same labels
 _SHARED = 0.1  # of the votes in a column; below it, its values are hardly those of the other columns
 
@@ -52,12 +54,9 @@ def check_vote_columns(votes: Any) -> None:
 
 def _check_names(table: Any) -> None:
     """Refuse a table that has a column of annotators and one of labels, by their names."""
-    kinds: dict[str, Any] = {}
+    kinds: dict[str | None, Any] = {}
     for name in table.columns:
-        plain = "".join(filter(str.isalnum, str(name).lower()))
-        for kind, known in (("task", _TASKS), ("worker", _WORKERS), ("label", _LABELS)):
-            if {plain, plain.removesuffix("id"), plain.removesuffix("s")} & known:
-                kinds.setdefault(kind, name)
+        kinds.setdefault(_kind(name), name)
     if {"worker", "label"} <= kinds.keys():
         rest = [name for name in table.columns if name not in (kinds["worker"], kinds["label"])]
         task = kinds.get("task", rest[0] if rest else "task")
@@ -65,6 +64,46 @@ def _check_names(table: Any) -> None:
             f"votes has a row for each vote, with the columns {listed(table.columns)}, but must have a row for "
             "each sample and a column for each annotator: " + _long("votes", task, kinds["worker"], kinds["label"])
         )
+
+
+def _kind(name: Any) -> str | None:
+    """Tell by its name what a column of long votes holds."""
+    plain = "".join(filter(str.isalnum, str(name).lower()))
+    plains = {plain, plain.removesuffix("id"), plain.removesuffix("s")}
+    return next((kind for kind, known in _KINDS if plains & known), None)
+
+
+def warn_of_swapped(*columns: Any) -> None:
+    """Warn where two of the columns of task, worker and label have each other's names."""
+    roles = [kind for kind, _ in _KINDS]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        if _kind(columns[one]) == roles[other] and _kind(columns[other]) == roles[one]:
+            warn(
+                f"long takes {shown(columns[one], 40)} for the {roles[one]} and {shown(columns[other], 40)} for "
+                f"the {roles[other]} of a vote: swap them unless they are called so by chance"
+            )
+
+
+def warn_of_denials(names: Any) -> None:
+    """Warn where one class is the denial of another."""
+    texts = {name for name in names.tolist() if isinstance(name, str)}
+    denied = next((name for name in sorted(texts) if name.removeprefix(_DENIAL) in texts - {name}), None)
+    if denied is not None:
+        warn(
+            f"votes holds {shown(denied.removeprefix(_DENIAL))} and {shown(denied)}, which count as one class "
+            f"each: pass denial={_DENIAL!r} if the latter excludes the former"
+        )
+
+
+def warn_of_ids(counts: Any, names: Any) -> None:
+    """Warn of columns of counts that hold another number in every row."""
+    if len(counts) >= _ENOUGH:
+        for name, column in zip(names.tolist(), counts.T, strict=True):
+            if len(np.unique(column)) == len(column):
+                warn(
+                    f"the column {shown(name)} of counts has a different value in every row, as ids have: drop it "
+                    "unless it counts votes"
+                )
 
 
 def _long(given: str, task: Any, worker: Any, label: Any) -> str:

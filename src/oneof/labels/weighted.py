@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import reason, shown
-from oneof.labels.names import class_names
+from oneof.labels.names import column_names, columns_of
 from oneof.labels.sparse_sets import SparseSets
 from oneof.labels.validation import check_encoded, rows_text
 
@@ -26,12 +26,12 @@ class WeightedSets:
 
     Parameters
     ----------
-    weights : array or sparse matrix of shape (n, K)
+    weights : array, DataFrame or sparse matrix of shape (n, K)
         pi >= 0, 0 where a label is no candidate: the likelihood ``P(what was seen | y = j)`` of each label, up to
         a factor for each row. Stored with the largest of each row at 1; a sparse matrix stays sparse, as a
         scipy.sparse.csr_array.
     classes : sequence of K strings or integers, optional
-        The name of each column; by default its number.
+        The name of each column; by default those of a DataFrame, else its number.
 
     Notes
     -----
@@ -49,13 +49,12 @@ class WeightedSets:
     classes: NDArray[Any]
 
     def __init__(self, weights: Any, classes: Any = None) -> None:
-        scaled = _scaled_sparse(weights) if issparse(weights) else _scaled(as_floats(weights, "weights"))
-        names = np.arange(scaled.shape[1]) if classes is None else class_names(classes)
-        if len(names) != scaled.shape[1]:
-            raise InputError(
-                f"classes has {len(names)} names and weights has {scaled.shape[1]} columns: name each column "
-                "exactly once"
+        if isinstance(weights, WeightedSets):
+            raise KindError(
+                f"weights is {shown(weights, 60)}, which has its weights: pass weights.weights, or it as y"
             )
+        scaled = _scaled_sparse(weights) if issparse(weights) else _scaled(as_floats(weights, "weights"))
+        names = column_names(columns_of(weights), classes, scaled.shape[1], "weights")
         check_encoded(
             SparseSets(scaled) if issparse(scaled) else scaled > 0,
             names,

@@ -172,8 +172,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 or len(value) < 2
                 or (option == "long" and len(value) != 3)
             ):
+                least = "three" if option == "long" else "at least two"
                 raise InputError(
-                    f"{option} is {shown(value, 60)}, but must be a list of different names; pass one"
+                    f"{option} is {shown(value, 60)}, but must be a list of {least} different names; pass one"
                 )
         elif option != "unlabelled" and not (value is None or (isinstance(value, str) and value)):
             raise KindError(f"{option} is {shown(value, 60)}, but must be a text; pass one, or None")
@@ -204,7 +205,7 @@ def _target_format(path: Path, name: str | None) -> str:
     if len(fitting) == 1:
         return fitting[0]
     what = f"may be {' or '.join(fitting)}" if fitting else "has an extension that no format has"
-    raise InputError(f"{shown(path)} {what}; say which with --to (in Python to_format)")
+    raise InputError(f"{shown(path)} {what}; say which with --to (in Python to_format or format)")
 
 
 def _source_format(path: Path) -> str:
