@@ -64,7 +64,7 @@ def write_table(path):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     frame = pd.DataFrame(rng.normal(size=(60, 3)) + 4 * np.eye(3)[y], columns=["a", "b", "c"])
-    frame["candidates"] = ["xyz"[t] if i % 3 else f"{'xyz'[t]}|{'xyz'[(t + 1) % 3]}" for i, t in enumerate(y)]
+    frame["candidates"] = ["xyz"[t] if i // 3 % 3 else f"{'xyz'[t]}|{'xyz'[(t + 1) % 3]}" for i, t in enumerate(y)]
     frame.to_csv(path, index=False)
     return frame
 

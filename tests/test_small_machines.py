@@ -57,6 +57,29 @@ def test_adamw_is_that_of_torch(momentum):
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_plain_group_of_adamw_descends_as_by_sgd(momentum):
+    torch.manual_seed(0)
+    first = [torch.randn(5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    second = [tensor.detach().clone().requires_grad_() for tensor in first]
+    ours = AdamW(
+        [{"params": first[:1]}, {"params": first[1:], "lr": 0.3, "weight_decay": 0.1, "plain": True}],
+        0.1,
+        momentum,
+    )
+    theirs = torch.optim.SGD([{"params": second[1:], "lr": 0.3, "weight_decay": 0.1}], momentum=momentum)
+    adaptive = AdamW([{"params": second[:1]}], 0.1, momentum)
+    for step in range(4):
+        for (a, b), optimizers in ((first, [ours]), (second, [theirs, adaptive])):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            (a.square().sum() if step == 2 else (a.sin().sum() * b.sum())).backward()  # b has no part in one
+            for optimizer in optimizers:
+                optimizer.step()
+        for one, other in zip(first, second, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_the_optimiser_is_that_of_torch_to_the_bit(momentum):
     torch.manual_seed(0)
     first = [torch.randn(5, 3, requires_grad=True), torch.randn(4, requires_grad=True)]

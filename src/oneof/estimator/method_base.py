@@ -113,20 +113,29 @@ class MethodBase(CommonSettings, Learned):
     @property
     def lr_(self) -> float:
         """The learning rate that the fit has: ``lr``, or where that is None what its documentation says."""
-        if self.lr is not None:
-            return self.lr
-        if self.optimizer_ == "adamw":
-            return _OF_ADAMW[self._depth()][0] * self.adamw_share * (_TUNING if self._is_tuned() else 1.0)
-        if self._depth() == "deep":
-            return self.largest_lr * (_TUNING if self._is_tuned() else 1.0)
-        return self.largest_lr * min(1.0, _INPUTS / self._inputs())  # the curvature of a first layer grows with it
+        return self.rate_by(self.optimizer_)
 
     @property
     def weight_decay_(self) -> float:
         """The weight decay that the fit has."""
-        if self.weight_decay is not None:
+        return self.decay_by(self.optimizer_)
+
+    def rate_by(self, optimizer: str) -> float:
+        """Return the learning rate of a network that this optimiser trains, which need not be the fit's own."""
+        if self.lr is not None and optimizer == self.optimizer_:
+            return self.lr
+        tuned = _TUNING if self._is_tuned() else 1.0
+        if optimizer == "adamw":
+            return _OF_ADAMW[self._depth()][0] * self.adamw_share * tuned
+        if self._depth() == "deep":
+            return self.largest_lr * tuned
+        return self.largest_lr * min(1.0, _INPUTS / self._inputs())  # the curvature of a first layer grows with it
+
+    def decay_by(self, optimizer: str) -> float:
+        """Return the weight decay of a network that this optimiser trains."""
+        if self.weight_decay is not None and optimizer == self.optimizer_:
             return self.weight_decay
-        if self.optimizer_ == "adamw":
+        if optimizer == "adamw":
             many = self._depth() == "linear" and self._inputs() > _INPUTS
             return _MANY_INPUTS_DECAY if many else _OF_ADAMW[self._depth()][1]
         return _DECAY if self._depth() == "deep" else self.decay_of_tables

@@ -1,6 +1,5 @@
 """IDGP: the decompositional generation process."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from torch import Tensor
 from oneof import functional as F
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
+from oneof.io.words import warn
 from oneof.methods.idgp_released import released_losses, released_membership
 from oneof.methods.snapshots import Snapshot
 from oneof.train.batch import Batch, Data
@@ -112,13 +112,17 @@ class IDGP(PartialLabelClassifier):
         doc="One backward pass for both networks, or Algorithm 1 literally: g first, then f with the new g.",
     )
     lr_g: float | None = number(
-        None, "> 0", doc="Learning rate of g; None is 0.3 * lr, or lr for released.", roles=Role.VECTOR_IN_STACK
+        None,
+        "> 0",
+        doc="Learning rate of g, which descends by SGD also where f has AdamW; None is 0.3 of what f has by SGD. "
+        "For released g is trained as f, and None is lr.",
+        roles=Role.VECTOR_IN_STACK,
     )
     weight_decay_g: float | None = number(
         None,
         ">= 0",
-        doc="Weight decay of g; None is 0.5, or weight_decay for released and distractors='rows'. 0.5 keeps g "
-        "from learning single rows by heart; on small tables z then hardly depends on the row.",
+        doc="Weight decay of g; None is 0.5, or what f has for released and by SGD for distractors='rows'. 0.5 "
+        "keeps g from learning single rows by heart; on small tables z then hardly depends on the row.",
         roles=Role.VECTOR_IN_STACK,
     )
     temperature_f: float = number(1.0, "> 0", doc="Released objective only: T1, temperature of f.")
@@ -167,33 +171,29 @@ class IDGP(PartialLabelClassifier):
         if epoch == 0 and self.objective in ("map", "uniform"):
             self._warn_of_the_prior()
         if epoch == 0 and self.distractors == "rows" and self.objective != "map":
-            text = f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'"
-            warnings.warn(text, stacklevel=2)
+            warn(f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'")
         if self.objective != "released":
             of_f, of_g = self._snapshots()
             self._all_taken = of_f.is_complete(), of_g.is_complete()
 
     def _warn_of_the_prior(self) -> None:
         if self.b < 1:
-            warnings.warn(
-                f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1",
-                stacklevel=2,
-            )
+            warn(f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1")
         for name, epoch, share in (("r", self.r, self.m), ("q", self.q, self.d)):
             if share > 0 and epoch is not None and epoch < self.warm_up:
-                warnings.warn(
+                warn(
                     f"{name} is {epoch}, but warm_up is {self.warm_up} and has no prior: the snapshot is of epoch "
-                    f"{self.warm_up}; raise {name}, lower warm_up, or leave {name}=None, which means the same",
-                    stacklevel=2,
+                    f"{self.warm_up}; raise {name}, lower warm_up, or leave {name}=None, which means the same"
                 )
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Give g its own learning rate and weight decay."""
-        slow = self.objective != "released"
-        lr_g = self.lr_ * (0.3 if slow else 1) if self.lr_g is None else self.lr_g
-        smooth = slow and self.distractors == "labels"
-        decay_g = (0.5 if smooth else self.weight_decay_) if self.weight_decay_g is None else self.weight_decay_g
-        g = {"params": list(self.distractor_network_.parameters()), "lr": lr_g, "weight_decay": decay_g}
+        """Give g its own learning rate and weight decay; by AdamW's even steps z would follow f into mistakes."""
+        plain = self.objective != "released"
+        by = "sgd" if plain else self.optimizer_
+        decay = 0.5 if plain and self.distractors == "labels" else self.decay_by(by)
+        g = {"params": list(self.distractor_network_.parameters()), "plain": plain}
+        g["lr"] = self.rate_by(by) * (0.3 if plain else 1) if self.lr_g is None else self.lr_g
+        g["weight_decay"] = decay if self.weight_decay_g is None else self.weight_decay_g
         return [*super().parameter_groups(), g]
 
     def step(self, batch: Batch) -> Iterator[Tensor]:

@@ -18,7 +18,8 @@ class AdamW:
     ``m = b m + (1 - b) g``, ``v = c v + (1 - c) g^2``,
     ``theta = (1 - lr w) theta - lr (m / (1 - b^t)) / (sqrt(v / (1 - c^t)) + 1e-8)``.
     In a stack learning rates and decays are vectors over trials. Steps are counted by tensors, so that a recorded
-    step counts on.
+    step counts on. A group with ``plain`` descends by SGD instead: ``m = b m + g + w theta``,
+    ``theta = theta - lr m``; its decay then bounds what gradients can build up, which AdamW's does not.
     """
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], lr: Any, momentum: float) -> None:
@@ -38,13 +39,24 @@ class AdamW:
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._descend(parameter, parameter.grad, group["lr"], group["weight_decay"])
+                    descend = self._descend_plainly if group.get("plain") else self._descend
+                    descend(parameter, parameter.grad, group["lr"], group["weight_decay"])
 
-    def _descend(self, parameter: Tensor, gradient: Tensor, lr: Any, decay: Any) -> None:
+    def _state_of(self, parameter: Tensor, lr: Any) -> dict[str, Tensor]:
         state = self.state[parameter]
         if not state:
             state["momentum_buffer"], state["square_buffer"] = (torch.zeros_like(parameter) for _ in range(2))
             state["steps"] = parameter.new_zeros(getattr(lr, "shape", ()))
+        return state
+
+    def _descend_plainly(self, parameter: Tensor, gradient: Tensor, lr: Any, decay: Any) -> None:
+        m = self._state_of(parameter, lr)["momentum_buffer"]
+        lr, decay = (beside(each, parameter) for each in (lr, decay))
+        m.mul_(self.momentum).add_(gradient).add_(decay * parameter)
+        parameter.sub_(lr * m)
+
+    def _descend(self, parameter: Tensor, gradient: Tensor, lr: Any, decay: Any) -> None:
+        state = self._state_of(parameter, lr)
         m, v = state["momentum_buffer"], state["square_buffer"]
         state["steps"] += 1
         lr, decay, steps = (beside(each, parameter) for each in (lr, decay, state["steps"]))
