@@ -209,6 +209,25 @@ def test_completions(shell, words, expected):
     assert expected in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("methods compe", "competition"),
+        ("fit --method au", "auto"),
+        ("run table2-q", "table2-quick"),
+        ("report --plan table2-q", "table2-quick"),
+        ("corrupt fash", "fashion-mnist"),
+        ("corrupt mnist --process uniform-s", "uniform-sets"),
+        ("convert a b --to arg", "argilla"),
+    ],
+)
+def test_completions_of_names(words, expected):
+    words = ["oneof", *words.split()]
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_ONEOF_COMPLETE": "complete_bash"}
+    result = CliRunner().invoke(app, env=asked, prog_name="oneof")
+    assert result.stdout.split() == [expected]
+
+
 def test_the_page_names_every_command_and_exit_code():
     page = (ROOT / "docs" / "command-line.md").read_text()
     assert set(re.findall(r"^\| `oneof ([a-z]+)", page, re.MULTILINE)) == set(COMMANDS)

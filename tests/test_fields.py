@@ -199,7 +199,7 @@ def test_the_docstring_names_all_that_fit_sets(method):
 @every_method
 def test_sections_stand_in_the_order_of_numpydoc(method):
     cls = method.func
-    assert list(sections(cls)) == ["Parameters", "Attributes"]
+    assert list(sections(cls)) == ["Parameters", "Attributes", "Examples"]
     assert list(entries(sections(cls)["Parameters"])) != []
     assert not re.match(r"\w*\(", cls.__doc__)  # not the signature
     assert max(map(len, cls.__doc__.splitlines())) <= 115

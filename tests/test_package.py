@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -56,6 +57,23 @@ def test_type_checkers_and_python_know_the_same_names():
     assert sorted(imported) == sorted(oneof.__all__)
     for name, module in imported.items():
         assert getattr(importlib.import_module(module), name) is getattr(oneof, name)
+
+
+@pytest.mark.parametrize("name", sorted({*oneof.__all__} - {"METHODS", "SCORERS"}))
+def test_every_name_has_an_example_and_a_word_on_each_parameter(name):
+    """The least of what numpydoc asks for when the site is built, without its packages."""
+    value = getattr(oneof, name)
+    summary, *rest = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(value), flags=re.MULTILINE)
+    sections = dict(zip(rest[::2], rest[1::2], strict=True))
+    assert len(summary.strip()) > 10
+    assert ">>> " in sections["Examples"]
+    if not inspect.isclass(value):
+        signature = inspect.signature(value)
+        assert ("Returns" in sections) == (signature.return_annotation is not None)
+        entries = re.findall(r"^\S.*", sections["Parameters"], re.MULTILINE)
+        assert [entry for entry in entries if " : " not in entry and not entry.startswith("**")] == []
+        told = [each.strip("*") for entry in entries for each in entry.split(" : ")[0].split(", ")]
+        assert told == list(signature.parameters)
 
 
 def test_unknown_names_are_refused():

@@ -1,8 +1,7 @@
 """numpydoc's validation of every public name: ``python docs/tools/docstring_check.py`` prints what is wrong.
 
 What it would have besides is left out on purpose: a "See Also" everywhere, a longer summary where one line says it
-all, and tables of parameters of methods whose one sentence names them. Examples are asked of functions that need
-no file.
+all, and tables of parameters of methods whose one sentence names them.
 """
 
 import sys
@@ -13,9 +12,8 @@ from numpydoc.validate import validate
 import oneof
 
 NOWHERE = {"SA01", "ES01"}
-OF_CLASSES = {"EX01", "PR01", "PR03"}  # parameters are fields, which are inherited, in the order of the base class
+OF_CLASSES = {"PR01", "PR03"}  # parameters are fields, which are inherited, in the order of the base class
 OF_METHODS = {"EX01", "PR01", "RT01", "YD01"}
-READ_FILES = {"convert", "embed", "load_dataset", "load_images", "read_annotations", "write_annotations"}
 NAMED_BY_ITSELF = {"PR07", "PR08"}  # a description may begin with a name in code, or a parameter be scikit-learn's
 
 
@@ -28,7 +26,7 @@ def public() -> Iterator[tuple[str, set[str]]]:
             own = [key for key, member in vars(value).items() if key[0] != "_" and callable(member)]
             yield from ((f"oneof.{name}.{key}", NOWHERE | NAMED_BY_ITSELF | OF_METHODS) for key in own)
         elif callable(value):
-            yield f"oneof.{name}", NOWHERE | ({"EX01"} if name in READ_FILES else set())
+            yield f"oneof.{name}", NOWHERE
 
 
 def main() -> int:

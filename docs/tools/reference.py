@@ -2,7 +2,8 @@
 
 import oneof
 
-SHARED = ["fit", "predict", "predict_proba", "predict_top", "score", "disambiguate", "save"]
+PREDICTING = ["predict", "predict_proba", "predict_top", "score", "disambiguate"]
+SHARED = ["fit", *PREDICTING, "save", "card", "to_onnx", "fast"]
 GROUPS: dict[str, tuple[str, list[str]]] = {
     "labels": (
         "Candidate sets and votes",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneof.cli import completion
 from oneof.cli.app import DataFolder, app
 from oneof.cli.output import fold, give, note, say, show_grid, wanted
 from oneof.errors import InputError
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 PlanPath = Annotated[
     Path,
-    typer.Argument(metavar="PLAN", help="A .toml file, or a plan that comes with oneof, such as table2-quick."),
+    typer.Argument(
+        metavar="PLAN",
+        help="A .toml file, or a plan that comes with oneof, such as table2-quick.",
+        autocompletion=completion.plans,
+    ),
 ]
 LedgerPath = Annotated[
     Path | None,
@@ -165,7 +170,14 @@ def status(plan: PlanPath, ledger: LedgerPath = None) -> None:
 
 @app.command()
 def report(
-    plan: Annotated[Path, typer.Option(metavar="PLAN", help="The plan whose runs are told: a file, or a name.")],
+    plan: Annotated[
+        Path,
+        typer.Option(
+            metavar="PLAN",
+            help="The plan whose runs are told: a file, or a name.",
+            autocompletion=completion.plans,
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     ledgers: Annotated[
         list[Path] | None,

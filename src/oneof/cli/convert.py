@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneof.cli import completion
 from oneof.cli.app import app
 from oneof.cli.options import Separator
 from oneof.cli.output import fold, give, note, say
@@ -14,15 +15,19 @@ from oneof.errors import InputError
 if TYPE_CHECKING:
     from oneof.data.exchange import Annotations
 
-_FORMAT_HELP = "table, crowd-kit, cleanlab, label-studio, argilla or hugging-face; where it cannot be told."
+_FORMAT: dict[str, Any] = {
+    "metavar": "FORMAT",
+    "help": "table, crowd-kit, cleanlab, label-studio, argilla or hugging-face; where it cannot be told.",
+    "autocompletion": completion.formats,
+}
 
 
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The file or folder to read.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
-    from_format: Annotated[str | None, typer.Option("--from", metavar="FORMAT", help=_FORMAT_HELP)] = None,
-    to_format: Annotated[str | None, typer.Option("--to", metavar="FORMAT", help=_FORMAT_HELP)] = None,
+    from_format: Annotated[str | None, typer.Option("--from", **_FORMAT)] = None,
+    to_format: Annotated[str | None, typer.Option("--to", **_FORMAT)] = None,
     candidates: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column, question or control of labels in IN.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneof.cli import completion
 from oneof.cli.app import DataFolder, app, named_values
 from oneof.cli.options import (
     Candidates,
@@ -67,11 +68,16 @@ def datasets(data: DataFolder = None) -> None:
 
 @app.command()
 def corrupt(
-    dataset: Annotated[str, typer.Argument(metavar="NAME", help="See oneof datasets.")],
+    dataset: Annotated[
+        str, typer.Argument(metavar="NAME", help="See oneof datasets.", autocompletion=completion.datasets)
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The .npz file to write.")],
-    process: Annotated[str, typer.Option(help="instance, decomposition, uniform, uniform-sets, class, ...")] = (
-        "instance"
-    ),
+    process: Annotated[
+        str,
+        typer.Option(
+            help="instance, decomposition, uniform, uniform-sets, class, ...", autocompletion=completion.processes
+        ),
+    ] = "instance",
     rate: Annotated[float | None, typer.Option(help="How often wrong labels join a set.")] = None,
     settings: Annotated[
         list[str] | None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oneof.cli import completion
 from oneof.cli.app import app
 from oneof.cli.method_options import method_named
 from oneof.cli.options import (
@@ -48,7 +49,12 @@ class Sort(StrEnum):
 
 @app.command()
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this method.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Show the settings of this method.", autocompletion=completion.methods
+        ),
+    ] = None,
 ) -> None:
     """List the methods, or the settings of one."""
     from oneof.comparison.summary import ADVICE

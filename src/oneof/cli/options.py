@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from oneof.cli import completion
 from oneof.cli.output import wanted
 from oneof.errors import InputError
 
@@ -60,7 +61,12 @@ Settings = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="See oneof methods NAME; may be repeated."),
 ]
 MethodName = Annotated[
-    str, typer.Option(metavar="NAME", help="See oneof methods; auto takes the one that oneof compare recommends.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="See oneof methods; auto takes the one that oneof compare recommends.",
+        autocompletion=completion.learners,
+    ),
 ]
 EstimatorName = Annotated[
     str | None, typer.Option(metavar="NAME", help="What --method em fits: see oneof methods em.")

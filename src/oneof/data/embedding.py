@@ -51,6 +51,11 @@ def embed(
     -------
     array of shape (n, d)
         A row of features for each item.
+
+    Examples
+    --------
+    >>> from oneof import embed
+    >>> X = embed(["cat.jpg", "dog.jpg"], "timm:resnet18")  # doctest: +SKIP
     """
     _check(items, model, text, batch_size)
     place = resolve_device(device)

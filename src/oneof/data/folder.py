@@ -53,7 +53,7 @@ def load_images(
     workers: int | None = None,
     progress: bool = False,
 ) -> PartialLabels:
-    """Load images that a table names together with their candidate labels.
+    r"""Load images that a table names together with their candidate labels.
 
     Parameters
     ----------
@@ -72,6 +72,21 @@ def load_images(
     -------
     PartialLabels
         Images (n, height, width, 3), or (n, height, width) where all of them are gray; ``y`` is None.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from oneof import load_images
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, colour in {"a.png": "red", "b.png": "blue"}.items():
+    ...         Image.new("RGB", (8, 8), colour).save(Path(folder, name))
+    ...     table = Path(folder, "labels.csv")
+    ...     _ = table.write_text("file,candidates\na.png,cat|dog\nb.png,cow\n")
+    ...     data = load_images(table, cache=False)
+    >>> data.x.shape, data.candidates.shape, data.classes.tolist()
+    ((2, 8, 8, 3), (2, 3), ['cat', 'cow', 'dog'])
     """
     path = as_path(table, "table")
     if path.is_dir():

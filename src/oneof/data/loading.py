@@ -47,6 +47,13 @@ def load_dataset(name: str, root: Root = None) -> PartialLabels | Pair:
         Features as they were published, not scaled.
     data : PartialLabels, for cifar-10h
         The test images of cifar-10, the labels that were named, and ``counts``, how often; `votes` weighs them.
+
+    Examples
+    --------
+    >>> from oneof import load_dataset
+    >>> lost = load_dataset("lost")  # doctest: +SKIP
+    >>> lost.x.shape, lost.candidates.shape, len(lost.classes)  # doctest: +SKIP
+    ((1122, 108), (1122, 16), 16)
     """
     if not isinstance(name, str) or name not in DATASETS:
         raise InputError(f"there is no data set {shown(name)}; {alternatives(str(name).lower(), DATASETS)}")

@@ -64,6 +64,16 @@ class EMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Distribution of the correct label over the candidates, for every row given to `fit`.
     transduction_ : array of shape (n,)
         The most likely candidate of every row given to `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import EMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = EMClassifier("logistic", rounds=2, random_state=0).fit(X, sets)
+    >>> model.predict(X[[0, 60, 120]]).tolist()
+    [0, 1, 2]
     """
 
     version: ClassVar[int] = 1  # raised when the same settings give other numbers

@@ -48,8 +48,8 @@ def fit_with_workers(
         A method with its settings; one that cannot be trained so is refused. With ``checkpoint`` a training that
         loses a worker goes on from the file, which all machines must see at the same path; without, it begins
         again. The file is that of `fit`: another number of workers may go on from it.
-    X, y, sample_weight, X_val, y_val, separator, classes
-        As for `fit`.
+    X, y, sample_weight, X_val, y_val, separator, classes : see `fit`
+        The rows, their candidate sets and what else `fit` takes.
     workers : int, default=2
         How many processes train.
     cluster : str, optional

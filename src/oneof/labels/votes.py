@@ -49,6 +49,13 @@ class Votes(WeightedSets):
         Of votes on one row beyond what its true class explains: how hard some rows are for everybody.
     tasks : array of shape (n,) or None
         The names of the rows, where votes came as a long table.
+
+    Examples
+    --------
+    >>> from oneof import from_votes
+    >>> votes = from_votes([["cat", "dog", "cat"], ["dog", None, "dog"], ["cat", "cat", "cat"]])
+    >>> votes.consensus.tolist(), votes.counts.astype(int).tolist()
+    (['cat', 'dog', 'cat'], [[2, 1], [0, 2], [3, 0]])
     """
 
     counts: NDArray[np.float64] = field(metadata={"rows": True})

@@ -17,6 +17,16 @@ class CC(PartialLabelClassifier):
     Minimises ``-log sum_{j in S} softmax(u)_j`` for the network's outputs u and the candidate set S: the
     likelihood of the set when wrong candidates come uniformly. Weights pi of the candidates enter as
     ``-log sum_{j in S} pi_j softmax(u)_j``. Keeps no label table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import CC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = CC(epochs=20, random_state=0).fit(X, sets)
+    >>> bool(model.score(X, y) > 0.9)
+    True
     """
 
     takes_weights: ClassVar[bool] = True

@@ -43,6 +43,19 @@ class Competition(PartialLabelClassifier):
         log M at first.
     affinity_ : torch.nn.Linear
         A tenth of C; for more than 256 classes, of one row that serves for all.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import Competition
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = Competition(epochs=20, random_state=0).fit(X, sets)
+    >>> label, probability, margin = model.disambiguate(X, sets)
+    >>> bool((label == y).mean() > 0.9)
+    True
+    >>> model.predict_top(X[:2], k=2).label.shape
+    (2, 2)
     """
 
     takes_weights: ClassVar[bool] = True

@@ -43,6 +43,16 @@ class CroSel(PartialLabelClassifier):
         The label y by which each network has selected a row, -1 where it has not.
     share_ : tensor of shape (1, 1)
         The mean share of selected rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import CroSel
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = CroSel(epochs=20, random_state=0).fit(X, sets)
+    >>> bool(model.score(X, y) > 0.9)
+    True
     """
 
     takes_weights: ClassVar[bool] = True

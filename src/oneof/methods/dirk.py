@@ -42,6 +42,16 @@ class DIRK(PartialLabelClassifier):
         Their targets t, zero where the first, random embeddings have not been overwritten yet.
     pointer_ : tensor
         The place in the queue that is overwritten next.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import DIRK
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = DIRK(epochs=20, random_state=0).fit(X, sets)
+    >>> model.predict(X[[0, 60, 120]]).tolist()
+    [0, 1, 2]
     """
 
     trains_in_parts: ClassVar[bool] = True

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.errors import InputError
 from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
 from oneof.io.words import warn
-from oneof.methods.idgp_released import released_losses
+from oneof.methods.idgp_released import released_losses, released_membership
 from oneof.methods.snapshots import Snapshot
 from oneof.train.batch import Batch, Data
 
@@ -57,6 +56,16 @@ class IDGP(PartialLabelClassifier):
         The constant z of ``objective="uniform"``.
     membership_ : tensor of shape (training_rows_, K)
         With ``objective="released"`` its bm, in place of snapshots and p_.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import IDGP
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = IDGP(epochs=20, random_state=0).fit(X, sets)
+    >>> model.distractor_proba(X[:2]).shape  # P(j in S | x) of each label, were it a wrong one
+    (2, 3)
     """
 
     takes_weights: ClassVar[bool] = True
@@ -144,14 +153,7 @@ class IDGP(PartialLabelClassifier):
         self.distractor_network_ = self.new_network(data, k if self.objective == "released" else 2 * k)
         self.w_ = data.uniform()  # (N, K): PRODEN's weights; d of the released code
         if self.objective == "released":
-            if self.outside != 0:
-                raise InputError("objective='released' has no place for outside; use objective='map' or outside=0")
-            if data.weighted:
-                raise InputError(
-                    "objective='released' has no place for weights of candidates; use objective='map', or pass "
-                    "y.candidates, by which all candidates are alike"
-                )
-            self.membership_ = data.indicator()  # (N, K): bm of the released code
+            self.membership_ = released_membership(self, data)  # (N, K): bm of the released code
             return
         wrong = (data.set_sizes().sum(-1) - len(data)).to(data.dtype)
         self.p_ = (wrong / (len(data) * (k - 1))).clamp(0.01, 0.99)  # the constant z of "uniform"
@@ -188,10 +190,9 @@ class IDGP(PartialLabelClassifier):
         """Give g its own learning rate and weight decay; by AdamW's even steps z would follow f into mistakes."""
         plain = self.objective != "released"
         by = "sgd" if plain else self.optimizer_
-        lr = self.rate_by(by) * (0.3 if plain else 1)
         decay = 0.5 if plain and self.distractors == "labels" else self.decay_by(by)
         g = {"params": list(self.distractor_network_.parameters()), "plain": plain}
-        g["lr"] = lr if self.lr_g is None else self.lr_g
+        g["lr"] = self.rate_by(by) * (0.3 if plain else 1) if self.lr_g is None else self.lr_g
         g["weight_decay"] = decay if self.weight_decay_g is None else self.weight_decay_g
         return [*super().parameter_groups(), g]
 
@@ -220,7 +221,6 @@ class IDGP(PartialLabelClassifier):
         l = F.label_scores(u, self.a, self.b, self.gamma, S)  # noqa: E741
         s = self.distractor_logits(v, S)
         prior = None if self.objective == "ml" else self._prior(batch, u.detach(), v.detach())
-
         if self.alternate == "sequential" and self.objective != "uniform":
             yield self._nll(l.detach(), s, S, prior)
             s = self.distractor_logits(_stacked(batch.forward(self.distractor_network_.forward_frozen_stats)), S)

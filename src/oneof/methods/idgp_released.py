@@ -10,12 +10,25 @@ import torch
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.train.batch import Batch
+from oneof.errors import InputError
+from oneof.train.batch import Batch, Data
 
 if TYPE_CHECKING:
     from oneof.methods.idgp import IDGP
 
 _RAMP = 100  # epochs until the consistency with the targets counts in full
+
+
+def released_membership(method: "IDGP", data: Data) -> Tensor:
+    """Return the table bm (N, K); refuse what the released code has no place for."""
+    if method.outside != 0:
+        raise InputError("objective='released' has no place for outside; use objective='map' or outside=0")
+    if data.weighted:
+        raise InputError(
+            "objective='released' has no place for weights of candidates; use objective='map', or pass "
+            "y.candidates, by which all candidates are alike"
+        )
+    return data.indicator()
 
 
 def released_losses(method: "IDGP", batch: Batch) -> Tensor:

@@ -24,6 +24,16 @@ class LWS(PartialLabelClassifier):
     ----------
     w_ : tensor of shape (training_rows_, K)
         The weights w.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import LWS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = LWS(epochs=20, random_state=0).fit(X, sets)
+    >>> model.predict(X[[0, 60, 120]]).tolist()
+    [0, 1, 2]
     """
 
     trains_in_parts: ClassVar[bool] = True

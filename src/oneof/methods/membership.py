@@ -52,6 +52,19 @@ class Membership(PartialLabelClassifier):
         Sample weights.
     moments_ : tensor of shape (4, K)
         What c is made of: counts and sums of s, of true labels and of wrong candidates.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import Membership
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = Membership(epochs=20, random_state=0).fit(X, sets)
+    >>> label, probability, margin = model.disambiguate(X, sets)
+    >>> bool((label == y).mean() > 0.9)
+    True
+    >>> model.membership_proba(X[:2]).shape  # P(j in S | x)
+    (2, 3)
     """
 
     takes_weights: ClassVar[bool] = True

@@ -36,6 +36,16 @@ class PaPi(PRODEN):
         The projection head of the embeddings.
     prototypes_ : tensor of shape (K, embedding_size)
         The prototype of each class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import PaPi
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = PaPi(epochs=20, random_state=0).fit(X, sets)
+    >>> model.predict(X[[0, 60, 120]]).tolist()
+    [0, 1, 2]
     """
 
     zero_off_sets: ClassVar[bool] = True

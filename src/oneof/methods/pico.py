@@ -40,6 +40,16 @@ class PiCO(PRODEN):
         The place in the queue that is overwritten next.
     prototypes_ : tensor of shape (K, embedding_size)
         The prototype of each class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import PiCO
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = PiCO(epochs=10, views="plain+jitter+jitter", random_state=0).fit(X, sets)
+    >>> bool(model.score(X, y) > 0.9)
+    True
     """
 
     needs_views: ClassVar[bool] = True

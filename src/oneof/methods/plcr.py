@@ -27,6 +27,16 @@ class PLCR(PRODEN):
     ----------
     w_ : tensor of shape (training_rows_, K)
         The targets w.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import PLCR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = PLCR(epochs=10, views="plain+jitter+jitter", random_state=0).fit(X, sets)
+    >>> bool(model.score(X, y) > 0.9)
+    True
     """
 
     needs_views: ClassVar[bool] = True

@@ -36,6 +36,17 @@ class POP(PRODEN):
         Sum of w over the epochs since w-bar was last looked at.
     theta_ : tensor of shape (1, 1)
         The present theta.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import POP
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = POP(epochs=20, warm_up=5, random_state=0).fit(X, sets)
+    >>> label, probability, margin = model.disambiguate(X, sets)
+    >>> bool((label == y).mean() > 0.9)
+    True
     """
 
     trains_in_parts: ClassVar[bool] = True

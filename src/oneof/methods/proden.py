@@ -25,6 +25,17 @@ class PRODEN(PartialLabelClassifier):
     ----------
     w_ : tensor of shape (training_rows_, K)
         The label weights w; where classes are very many, one for each candidate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import PRODEN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = PRODEN(epochs=20, random_state=0).fit(X, sets)
+    >>> label, probability, margin = model.disambiguate(X, sets)
+    >>> bool((label == y).mean() > 0.9)
+    True
     """
 
     takes_weights: ClassVar[bool] = True

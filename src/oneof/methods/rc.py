@@ -18,6 +18,16 @@ class RC(PRODEN):
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
     restricted to the candidates, ``w_j ~ softmax(u)_j`` on S, from a fresh pass after the previous visit's update;
     at first w = 1/|S|. PRODEN takes w from before that update.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import RC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = RC(epochs=20, random_state=0).fit(X, sets)
+    >>> model.predict(X[[0, 60, 120]]).tolist()
+    [0, 1, 2]
     """
 
     zero_off_sets: ClassVar[bool] = True

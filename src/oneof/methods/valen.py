@@ -44,6 +44,17 @@ class VALEN(PRODEN):
         O and D.
     neighbours_ : tensor of shape (training_rows_, k)
         Numbers of the nearest rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from oneof import VALEN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = [{t, (t + i) % 3} for i, t in enumerate(y)]  # the truth, mostly beside another label
+    >>> model = VALEN(epochs=20, random_state=0).fit(X, sets)
+    >>> label, probability, margin = model.disambiguate(X, sets)
+    >>> bool((label == y).mean() > 0.9)
+    True
     """
 
     largest_lr: ClassVar[float] = 0.03  # five losses add up: at the common 0.1 the inference network diverges

@@ -19,7 +19,7 @@ Mark = tuple[int, Any, Any]  # the number of a task, who labelled it (None: nobo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
-    """Tasks and their labels, as `read_annotations` reads them and `write_annotations` writes them.
+    r"""Tasks and their labels, as `read_annotations` reads them and `write_annotations` writes them.
 
     Attributes
     ----------
@@ -36,6 +36,18 @@ class Annotations:
         What a model thinks: ``label``, None where it says nothing, and ``score``.
     field, about : str
         What the labels are called: a column, question or control; and the part of the data that they are about.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from oneof import read_annotations
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "votes.csv")
+    ...     _ = path.write_text("task,worker,label\na,anna,cat\na,ben,dog\nb,anna,dog\n")
+    ...     labels = read_annotations(path)
+    >>> labels.tasks.tolist(), labels.classes.tolist(), labels.sets
+    (['a', 'b'], ['cat', 'dog'], [['cat', 'dog'], ['dog']])
     """
 
     tasks: NDArray[Any]

@@ -58,7 +58,7 @@ def convert(
     about: str | None = None,
     **options: Any,
 ) -> Annotations:
-    """Read labels in the format of one tool and write them in that of another; neither tool is needed.
+    r"""Read labels in the format of one tool and write them in that of another; neither tool is needed.
 
     Parameters
     ----------
@@ -82,6 +82,18 @@ def convert(
     -------
     Annotations
         What was written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from oneof import convert
+    >>> with TemporaryDirectory() as folder:
+    ...     votes, project = Path(folder, "votes.csv"), Path(folder, "project.json")
+    ...     _ = votes.write_text("task,worker,label\na,anna,cat\na,ben,dog\nb,anna,dog\n")
+    ...     labels = convert(votes, project, to_format="label-studio")
+    ...     project.stat().st_size > 0, len(labels.tasks)
+    (True, 2)
     """
     _check_options({"field": field, "about": about})
     if not isinstance(labelled, bool):
@@ -105,7 +117,7 @@ def convert(
 
 
 def read_annotations(path: Any, format: str | None = None, **options: Any) -> Annotations:
-    """Read labels, and what they are labels of.
+    r"""Read labels, and what they are labels of.
 
     Parameters
     ----------
@@ -123,6 +135,17 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
     -------
     Annotations
         Tasks and the labels that they were given.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from oneof import read_annotations
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "votes.csv")
+    ...     _ = path.write_text("task,worker,label\na,anna,cat\na,ben,dog\nb,anna,dog\n")
+    ...     read_annotations(path).classes.tolist()
+    ['cat', 'dog']
     """
     path = as_path(path, "path")
     name = _known(format, "format") if format is not None else _source_format(path)
@@ -142,7 +165,7 @@ def read_annotations(path: Any, format: str | None = None, **options: Any) -> An
 
 
 def write_annotations(annotations: Annotations, path: Any, format: str | None = None) -> None:
-    """Write labels in the format of a tool.
+    r"""Write labels in the format of a tool.
 
     Parameters
     ----------
@@ -152,6 +175,18 @@ def write_annotations(annotations: Annotations, path: Any, format: str | None = 
         The file or folder to write.
     format : str, optional
         The format; by default the one that alone has the extension.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from oneof import read_annotations, write_annotations
+    >>> with TemporaryDirectory() as folder:
+    ...     path, table = Path(folder, "votes.csv"), Path(folder, "table.csv")
+    ...     _ = path.write_text("task,worker,label\na,anna,cat\na,ben,dog\nb,anna,dog\n")
+    ...     write_annotations(read_annotations(path), table, "table")
+    ...     print(table.read_text().splitlines())
+    ['id,anna,ben', 'a,cat,dog', 'b,dog,']
     """
     path = as_path(path, "path")
     if not isinstance(annotations, Annotations):

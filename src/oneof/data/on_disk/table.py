@@ -92,7 +92,7 @@ def open_table(
     cache: StrPath | None = None,
     progress: bool = False,
 ) -> StoredTable:
-    """Open a table of any size: it is read once, in pieces, and stays on disk.
+    r"""Open a table of any size: it is read once, in pieces, and stays on disk.
 
     Parameters
     ----------
@@ -117,6 +117,18 @@ def open_table(
     -------
     StoredTable
         ``model.fit(table.X, table.y)`` takes it, and copies nothing of it into memory but the rows of a batch.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from oneof import open_table
+    >>> with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    ...     path = Path(folder, "animals.csv")
+    ...     _ = path.write_text("weight,legs,label\n4.1,4,cat|dog\n0.3,2,hen\n")
+    ...     table = open_table(path, candidates="label", separator="|", cache=folder)
+    ...     print(table.X.shape, table.feature_names, *table.classes)
+    (2, 2) ['weight', 'legs'] cat dog hen
     """
     names = _names_of(ids, "ids"), _names_of(drop, "drop")
     for name, value in {"candidates": candidates, "separator": separator}.items():
