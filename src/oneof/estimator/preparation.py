@@ -13,6 +13,7 @@ from oneof import functional as F
 from oneof.errors import InputError
 from oneof.estimator.checks import (
     check_outside,
+    check_parts,
     check_pixels,
     check_pretrained,
     check_takes,
@@ -90,6 +91,7 @@ def prepare_trial(
         model.forget()
         with seeded(seed_for(setup.seed, "weights"), data.weight.device):
             model.start(data)
+        check_parts(model)
         go_on(model, earlier)
         stored = _watched_rows(model, watched, stays)
     return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
