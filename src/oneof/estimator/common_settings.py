@@ -58,7 +58,7 @@ class CommonSettings:
     rows_at_once: int | None = count(
         None,
         doc="Most rows of a step that pass a network together in training, every version of a row counting; None "
-        "is all. Fewer take less memory and about a third more time: parts are computed twice, and gradients "
+        "is all. Fewer take less memory and up to a third more time: parts are computed twice, and gradients "
         "added up. What is learned is the same but for rounding, unless layers normalise or draw: batch "
         "normalisation sees one part at a time.",
         roles=Role.LATER,
