@@ -129,7 +129,7 @@ class Checked:
     def rounded(self, exact: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return features (n, d) in 32 bits."""
         with np.errstate(over="ignore", invalid="ignore"):
-            rounded = np.ascontiguousarray(exact, dtype=np.float32)
+            rounded = np.ascontiguousarray(exact.astype(np.float32))  # less is copied across than in one step
             doubtful = not np.isfinite(rounded.sum())  # the sum is cheap and almost always tells
         if doubtful and (bad := np.argwhere(~np.isfinite(rounded))).size:
             row, column = bad[0]
