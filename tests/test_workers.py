@@ -211,3 +211,9 @@ def test_rows_that_pass_networks_in_parts(two):
     assert_same(by(two, oneof.PRODEN(**settings)), oneof.PRODEN(**settings | {"rows_at_once": None}).fit(X, SETS))
     with pytest.raises(ValueError, match=r"rows_at_once is 3, but the network has the layer BatchNorm1d"):
         by(two, oneof.PRODEN(**settings | {"network": "mlp5"}))
+
+
+def test_bfloat16_inside_networks(two):
+    settings = SETTINGS | {"network": "mlp", "precision": "bf16"}
+    one, other = by(two, oneof.PRODEN(**settings)), oneof.PRODEN(**settings).fit(X, SETS)
+    assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=0.02)
