@@ -122,8 +122,7 @@ class TextRows:
             taken, texts, rows = list[Any](), list[Any](), 0
             for batch in chain(reader, [None]):
                 if batch is not None and len(batch):
-                    columns = [_floats(column) for column in batch.columns[: len(numbers)]]
-                    taken.append(take(np.array(columns).T))  # which still lies in the cache of the processor
+                    taken.append(take(_floats(batch, len(numbers))))  # still in the cache of the processor
                     texts.append(batch.select(written))
                     rows += len(batch)
                 if rows >= ROWS or (batch is None and rows):
@@ -166,12 +165,12 @@ class TextRows:
         raise InputError(f"{self.name} cannot be read: {found}; mend the file, or drop the column") from None
 
 
-def _floats(column: Any) -> Any:
-    """Return a column of Arrow as floats, gaps as NaN."""
-    values = column.to_numpy(zero_copy_only=False)
-    return (
-        values if values.dtype == np.float64 else np.array(values, dtype=np.float64)
-    )  # truths, and None for gaps
+def _floats(batch: Any, count: int) -> Any:
+    """Return the first columns of a batch of Arrow as floats (n, count), gaps as NaN."""
+    if all(kind == "double" for kind in batch.schema.types[:count]):
+        return batch.select(range(count)).to_tensor(null_to_nan=True, row_major=False).to_numpy()
+    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:count]]
+    return np.array(columns, dtype=np.float64).T  # truths, and None for gaps
 
 
 def _kind_of(column: Any) -> str:
