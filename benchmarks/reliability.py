@@ -19,6 +19,14 @@ FIGURES = ROOT / "benchmarks" / "results" / "reliability.json"
 PAGE = ROOT / "docs" / "reliability.md"
 FAULTS, FUZZ = "<!-- faults, written by benchmarks/reliability.py -->", "<!-- fuzz, written by the same -->"
 
+_OWN = (
+    "command",
+    "commit",
+    "cores",
+    "device",
+    "versions",
+    "seconds_in_all",
+)  # of rows that were tried by themselves
 OUTCOMES = {  # of an input -> the head of its column
     "read": "read",
     "refused": "refused in a sentence",
@@ -47,9 +55,14 @@ def circumstances(command: str, seed: int) -> dict[str, Any]:
     return {"command": command, "seed": seed, "cores": os.cpu_count(), **where}
 
 
-def write(path: Path, part: str, figures: Mapping[str, Any]) -> None:
-    """Replace one part of a file of figures."""
+def write(path: Path, part: str, figures: Mapping[str, Any], some: bool = False) -> None:
+    """Replace one part of a file of figures, or with ``some`` only these rows, which say where they come from."""
     known = json.loads(path.read_text()) if path.is_file() else {}
+    if some and part in known:
+        origin = {name: figures[name] for name in _OWN}
+        rows = {row["about"]: row for row in known[part]["rows"]}
+        rows |= {row["about"]: {**row, "origin": origin} for row in figures["rows"]}
+        figures = {**known[part], "rows": list(rows.values())}
     with replacing(path) as beside:
         beside.write_text(json.dumps({**known, part: figures}, indent=1) + "\n")
 
@@ -83,7 +96,12 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _origin(figures: Mapping[str, Any]) -> str:
-    """Return a line that says where the figures come from."""
+    """Return lines that say where the figures come from."""
+    apart = {row["origin"]["command"]: row["origin"] for row in figures["rows"] if "origin" in row}
+    return "\n".join([_line(figures), *(f"Later: {_line(origin)}" for origin in apart.values())])
+
+
+def _line(figures: Mapping[str, Any]) -> str:
     left = f"; {figures['not_begun']} attempts were not begun in time" if figures.get("not_begun") else ""
     return (
         f"`{figures['command']}`, commit {figures['commit']}, {figures['cores']} cores ({figures['device']}), "

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse
 from marks import END, between
 from scale_disk import disk_table, measured_on_disk
+from scale_parts import in_parts, parts_table
 
 import oneof
 from oneof.bench.running.execute import circumstances
@@ -31,12 +32,16 @@ ROOT = Path(__file__).parents[1]
 FIGURES, PAGE = ROOT / "benchmarks" / "results" / "scale.json", ROOT / "docs" / "scale.md"
 FITS, PREDICTIONS = "<!-- fits, written by benchmarks/scale.py -->", "<!-- predictions, written by the same -->"
 ON_DISK = "<!-- on disk, written by the same -->"
+PARTS = "<!-- parts, written by the same -->"
 FEATURES = 50
 
 LARGE = {"rows": 1_000_000, "classes": 10_000, "candidates": 5, "settings": {"epochs": 1, "batch_size": 100}}
 MIDDLE = {"rows": 100_000, "classes": 1_000, "candidates": 3, "settings": {"epochs": 2, "batch_size": 100}}
 WIDE = {"rows": 20_000, "classes": 10_000, "candidates": 3, "settings": {"epochs": 1, "batch_size": 500}}
 DISK = {"features": FEATURES, "classes": 10, "candidates": 3, "settings": {"epochs": 1, "batch_size": 1000}}
+STEPS = {"method": "plcr", "network": "resnet18", "rows": 256, "side": 32, "candidates": 3, "classes": 10} | {
+    "settings": {"epochs": 1, "batch_size": 128, "views": "weak+strong"}
+}
 CASES: dict[str, dict[str, Any]] = {
     "cc-20k-dense": WIDE | {"method": "cc", "form": "dense"},
     "cc-20k": WIDE | {"method": "cc"},
@@ -47,8 +52,11 @@ CASES: dict[str, dict[str, Any]] = {
     "cc-1m": LARGE | {"method": "cc"},
     "proden-1m": LARGE | {"method": "proden"},
     "idgp-1m": LARGE | {"method": "idgp"},
-    "disk-1m": DISK | {"rows": 1_000_000, "method": "cc"},
-    "disk-10m": DISK | {"rows": 10_000_000, "method": "cc"},
+    "disk-1m": DISK | {"rows": 1_000_000, "method": "cc", "turns": 5},
+    "disk-10m": DISK | {"rows": 10_000_000, "method": "cc", "turns": 2},
+    "parts-whole": STEPS,
+    "parts-64": STEPS | {"more": {"rows_at_once": 64}},
+    "parts-16": STEPS | {"more": {"rows_at_once": 16}},
     "predict-100k-classes": {"rows": 10_000, "classes": 100_000, "candidates": 5, "method": "cc", "predict": True}
     | {"settings": {"epochs": 1, "batch_size": 100}, "fitted_rows": 2_000},
 }
@@ -80,6 +88,8 @@ def measured(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return peak memory and time of a case: of its fit, its prediction, or all steps with a table on disk."""
     if "features" in case:
         return measured_on_disk(case)
+    if "side" in case:
+        return peak_of(in_parts(case))
     X, y = problem(case)
     settings = case["settings"] | case.get("more", {})
     model = oneof.METHODS[case["method"]](network="linear", random_state=0, device="cpu", threads=1, **settings)
@@ -131,10 +141,13 @@ def memory(name: str) -> int:
 
 def page(text: str, figures: Mapping[str, Any]) -> str:
     """Return the page with the tables of these figures."""
-    fits = [case for case in CASES if case in figures and not {"predict", "features"} & CASES[case].keys()]
+    others = {"predict", "features", "side"}
+    fits = [case for case in CASES if case in figures and not others & CASES[case].keys()]
     text = between(text, FITS, END, f"{_origin(figures)}\n\n{fits_table(figures, fits)}")
     on_disk = [case for case in CASES if case in figures and "features" in CASES[case]]
     text = between(text, ON_DISK, END, disk_table(figures, on_disk))
+    parts = [figures[case] for case in CASES if case in figures and "side" in CASES[case]]
+    text = between(text, PARTS, END, parts_table(parts))
     return between(text, PREDICTIONS, END, predictions_table(figures))
 
 

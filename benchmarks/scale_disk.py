@@ -2,7 +2,8 @@
 
 Each step runs in a process of its own, started here with its name: ``read`` by `oneof.open_table`, ``pandas``
 (the same file, in pieces of as many rows, to float32), ``fit`` and ``predict`` by the commands, the fit on what
-was read before.
+was read before. The first two take turns, so that whatever else a machine does slows both; the middle one of
+their times counts, and of their ratios.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from oneof.cli import model_tables  # what is imported is no part of any step
 from oneof.cli.app import app
 from oneof.data.on_disk.source import ROWS
 
-STEPS = ("read", "pandas", "fit", "predict")
+STEPS, TIMES = ("read", "pandas", "fit", "predict"), ("seconds", "cpu_seconds")
 LABEL, SEPARATOR = "candidates", "|"
 
 
@@ -39,14 +40,31 @@ def measured_on_disk(case: Mapping[str, Any]) -> dict[str, Any]:
         table = folder / "table.csv"
         write_table(case, table)
         found: dict[str, Any] = {"bytes": table.stat().st_size}
-        environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
-        for name in STEPS:
+
+        def run(name: str) -> dict[str, Any]:
             call = [sys.executable, __file__, name, str(table), json.dumps(case)]
-            run = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-            found[name] = json.loads(run.stdout.splitlines()[-1])
-        return found
+            environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+            done = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+            told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+            return told
+
+        pairs = []
+        for _ in range(case["turns"]):
+            shutil.rmtree(folder / "cache", ignore_errors=True)
+            pairs.append({name: run(name) for name in STEPS[:2]})
+        return found | compared(pairs) | {name: run(name) for name in STEPS[2:]}
     finally:
         shutil.rmtree(folder)
+
+
+def compared(pairs: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
+    """Return the largest memory and the middle time of both readers, and all ratios of their times."""
+    found: dict[str, Any] = {}
+    for name in STEPS[:2]:
+        found[name] = {key: float(np.median([pair[name][key] for pair in pairs])) for key in TIMES}
+        found[name]["peak_anonymous"] = max(pair[name]["peak_anonymous"] for pair in pairs)
+    found["ratios"] = {key: [round(pair["read"][key] / pair["pandas"][key], 3) for pair in pairs] for key in TIMES}
+    return found
 
 
 def write_table(case: Mapping[str, Any], table: Path) -> None:
@@ -83,7 +101,7 @@ def step(name: str, table: Path, case: Mapping[str, Any]) -> dict[str, Any]:
         begun, cpu = time.perf_counter(), time.process_time()
         works[name]()
         seconds = {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
-    return {"peak_anonymous": peak[0], **{key: round(value, 1) for key, value in seconds.items()}}
+    return {"peak_anonymous": peak[0], **{key: round(value, 2) for key, value in seconds.items()}}
 
 
 def _read_with_pandas(table: Path) -> None:
@@ -131,9 +149,10 @@ def disk_table(figures: Mapping[str, Any], names: list[str]) -> str:
     for case in (figures[name] for name in names):
         shape = f"{case['rows']:,} rows, {case['features']} features, {case['bytes'] / 1e9:.1f} GB"
         for name in STEPS:
-            found, other = case[name], case["pandas"] if name == "read" else None
-            of_time = f" ({found['seconds'] / other['seconds']:.2f} of pandas)" if other else ""
-            of_cpu = f" ({found['cpu_seconds'] / other['cpu_seconds']:.2f})" if other else ""
+            found = case[name]
+            ratios = [float(np.median(case["ratios"][key])) for key in TIMES]
+            of_time = f" ({ratios[0]:.2f} of pandas)" if name == "read" else ""
+            of_cpu = f" ({ratios[1]:.2f})" if name == "read" else ""
             lines.append(
                 f"| {shape} | {case['method'].upper()} | {WORDS[name]} | {found['peak_anonymous'] / 1e9:.2f} GB "
                 f"| {found['seconds']:.0f}{of_time} | {found['cpu_seconds']:.0f}{of_cpu} |"

@@ -343,9 +343,6 @@ def test_commands_read_and_write_in_pieces(tmp_path, cache, monkeypatch):
     monkeypatch.setattr("oneof.cli.on_disk.LARGE", 1000)
     fit("animals.csv", "--out", "large")  # by its size
     assert (tmp_path / "large").read_bytes() == (tmp_path / "disk").read_bytes()
-    kinds = ("--kind", "e=category", "--on-disk", "--quiet", "--out", "none")
-    assert "--on-disk is given, but --kind encodes the whole table" in fail("fit", "animals.csv", *FIT, *kinds)
-    fit("animals.csv", "--kind", "e=category", "--out", "kinds")  # large, and whole as ever
     (tmp_path / "parts").mkdir()
     frame.to_parquet("parts/0.parquet")
     fit("parts", "--out", "parts.model")

@@ -231,3 +231,25 @@ for number in range(max(first, 0), last):
     row = drive.Drive("csv", 0, 5, keep=False).run()
     assert (row.inputs, row.read, row.crash) == (5, 4, 1)
     assert row.failures == {"crash csv": "exit code -6"}
+
+
+def test_some_rows_are_replaced_and_say_where_they_come_from(reliability, tmp_path):
+    def figures(commit, **tried):
+        rows = [
+            {"about": about, "tried": times, "survived": times, "lost": 0, "traceback": 0, "skipped": ""}
+            for about, times in tried.items()
+        ]
+        where = {"cores": 2, "device": "CPU", "versions": {"torch": "2"}, "seconds_in_all": 1}
+        return {"command": f"faults {commit}", "commit": commit, "rows": rows, **where}
+
+    path = tmp_path / "figures.json"
+    reliability.write(path, "faults", figures("first", one=1, two=2))
+    reliability.write(path, "faults", figures("second", two=5, three=3), some=True)
+    found = json.loads(path.read_text())["faults"]
+    assert {row["about"]: row["tried"] for row in found["rows"]} == {"one": 1, "two": 5, "three": 3}
+    assert found["commit"] == "first"
+    assert [row.get("origin", {}).get("commit") for row in found["rows"]] == [None, "second", "second"]
+    page = reliability.page(
+        reliability.PAGE.read_text(), {"faults": found, "fuzz": figures("third") | {"rows": []}}
+    )
+    assert page.count("Later: ") == page.count("\nLater: `faults second`, commit second, 2 cores") == 1

@@ -204,3 +204,16 @@ def test_warnings_of_workers_are_told(two):
     outcome = two.train(cut(trial, trial.method.row_tables(), two.size))
     assert len(outcome.warned) == 1
     assert outcome.warned[0].startswith("b is 0.5: below 1")
+
+
+def test_rows_that_pass_networks_in_parts(two):
+    settings = SETTINGS | {"network": "mlp", "rows_at_once": 3}
+    assert_same(by(two, oneof.PRODEN(**settings)), oneof.PRODEN(**settings | {"rows_at_once": None}).fit(X, SETS))
+    with pytest.raises(ValueError, match=r"rows_at_once is 3, but the network has the layer BatchNorm1d"):
+        by(two, oneof.PRODEN(**settings | {"network": "mlp5"}))
+
+
+def test_bfloat16_inside_networks(two):
+    settings = SETTINGS | {"network": "mlp", "precision": "bf16"}
+    one, other = by(two, oneof.PRODEN(**settings)), oneof.PRODEN(**settings).fit(X, SETS)
+    assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=0.02)

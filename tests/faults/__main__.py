@@ -35,7 +35,7 @@ def main() -> int:
     if suite.not_begun:
         print(f"{suite.not_begun} attempts were not begun: --budget was spent", file=sys.stderr)
     if options.out is not None:
-        reliability.write(options.out, "faults", figures)
+        reliability.write(options.out, "faults", figures, some=options.cases is not None)
     return int(any(row.lost or row.traceback for row in rows))
 
 
@@ -46,7 +46,9 @@ def _options(names: list[str]) -> argparse.Namespace:
     parser.add_argument("--cases", type=lambda words: words.split(","), help=f"some of {','.join(names)} (all)")
     parser.add_argument("--workers", type=int, default=2, help="attempts at the same time (%(default)s)")
     parser.add_argument("--budget", type=float, default=1080, help="seconds after which none begins (%(default)s)")
-    parser.add_argument("--out", type=Path, help="JSON file whose part 'faults' is replaced")
+    parser.add_argument(
+        "--out", type=Path, help="JSON file whose part 'faults' is replaced, or with --cases these rows of it"
+    )
     options = parser.parse_args()
     if unknown := set(options.cases or ()) - set(names):
         parser.error(f"--cases has {sorted(unknown)}, but must be some of {','.join(names)}")

@@ -263,6 +263,7 @@ CALLS = {
             "drop": ["day"],
             "cache": ".",
             "progress": False,
+            "encoder": oneof.TableEncoder(),
         },
     ),
     "load_model": (oneof.load_model, {"path": "model", "device": "cpu", "methods": {}}),

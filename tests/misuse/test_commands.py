@@ -224,8 +224,12 @@ COMMANDS = [
     ),
     # --- predict
     works("fit a table on disk", f"{FIT} --on-disk --out new", "30 rows, 3 features, 3 classes"),
-    refused("fit text on disk", f"{FIT} --on-disk --out new".replace("pets", "words"), "'weight'", "--in-memory"),
-    refused("fit a gap on disk", f"{FIT} --on-disk --out new".replace("pets", "gap"), "line 2", "'weight'"),
+    works("fit a gap on disk", f"{FIT} --on-disk --out new".replace("pets", "gap"), "median"),
+    works("fit kinds on disk", f"{FIT} --on-disk --kind legs=category --out new", "column legs: category"),
+    refused(
+        "fit a kind that there is not on disk", f"{FIT} --on-disk --kind legs=colour --out new", "'legs=colour'"
+    ),
+    refused("fit a kind of no column on disk", f"{FIT} --on-disk --kind wings=number --out new", "'wings'"),
     refused(
         "fit votes on disk", f"fit pets.csv --votes truth,id {TINY} --on-disk --out new", "votes", "--on-disk"
     ),
@@ -247,7 +251,17 @@ COMMANDS = [
         "'legs'",
     ),
     refused("predict text on disk", "predict model words.csv --on-disk --out new.csv", "'weight'", "heavy"),
-    refused("predict mixed columns on disk", "predict mixed kinds.csv --on-disk --out new.csv", "encodes columns"),
+    works("predict mixed columns on disk", "predict mixed kinds.csv --on-disk --quiet --out new.csv", "30 rows"),
+    refused(
+        "predict mixed columns without one on disk",
+        "predict mixed narrow.csv --on-disk --out new.csv",
+        "no column 'weight'",
+    ),
+    refused(
+        "predict a word among encoded numbers on disk",
+        "predict mixed heavy.csv --on-disk --quiet --out new.csv",
+        "'weight' holds 'heavy' in row 0",
+    ),
     refused("predict without a model", "predict", "MODEL", "predict --help"),
     refused("predict without a table", "predict model", "TABLE", "predict --help"),
     refused("predict without --out", "predict model pets.csv", "--out", "predict --help"),

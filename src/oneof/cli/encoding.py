@@ -89,13 +89,18 @@ def encode_table(rows: Any, kinds: Mapping[str, str], y: Any) -> Encoded:
     if numeric and not kinds and rows.notna().all(axis=None):
         return Encoded(rows, None)
     encoder = TableEncoder(kinds or None).fit(rows)
-    _refuse_labels(rows, encoder, kinds, y)
-    for name, said in encoder.said_.items():
+    refuse_labels(rows, encoder, kinds, y)
+    return said_of(Encoded(encoder.transform(rows), encoder))
+
+
+def said_of(encoded: Encoded) -> Encoded:
+    """Print what each column became."""
+    for name, said in encoded.said.items():
         say(fold(f"column {name}: {said}"))
-    return Encoded(encoder.transform(rows), encoder)
+    return encoded
 
 
-def _refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y: Any) -> None:
+def refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y: Any) -> None:
     """Refuse categories that are candidates of nearly all of their rows."""
     import numpy as np
 

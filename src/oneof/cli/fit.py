@@ -102,7 +102,7 @@ def fit(
     train = _trainer(workers, cluster, gpus)
     make = _maker(method, estimator, settings or [], seed, device)
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
-    pieces = in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, kinds, images))
+    pieces = in_pieces(table, on_disk, _hindrances(table, labels, decisions, method, images))
     scale = size or _size_for(settings or [], images is not None or table.is_dir())
     encoded, y = _read(pieces, table, labels, drop, ids, (kinds, images, scale, form, decisions))
     chosen, why = make(encoded.rows, y)
@@ -120,20 +120,17 @@ def _read(
 
     dropped, named = column_names(drop), column_names(ids)
     if pieces:
-        return training_rows(table, labels, dropped, named)
+        return training_rows(table, labels, [*named, *dropped], reading[0])
     return training_table(table, labels, dropped, *reading, named)
 
 
-def _hindrances(
-    table: Path, labels: Labels, decisions: Any, method: str, kinds: Any, images: str | None
-) -> dict[str, Any]:
+def _hindrances(table: Path, labels: Labels, decisions: Any, method: str, images: str | None) -> dict[str, Any]:
     """Return what needs a table in memory, in words, and whether it is asked for."""
     return {
         "standard input is a": str(table) == "-",
         "votes are counted with the": labels.given is not None,
         "--candidates-prefix reads the": labels.prefix is not None,
         "--decisions are merged with the": decisions,
-        "--kind encodes the": kinds,
         "--images names the files of a": images,
         f"--method {method.lower()} copies parts of the": method.lower() in ("auto", "em"),
     }

@@ -130,13 +130,15 @@ def features(data: tables.Table, apart: Sequence[str]) -> Any:
     if len(data.rows) < 2:
         raise InputError(f"{str(data.path)!r} has 1 row, but a model is fitted on at least 2; add rows")
     for name in data.rows.columns.difference(list(apart), sort=False):
-        cell = data.rows[name].iloc[0]
-        if isinstance(cell, str) and cell.lower().endswith(IMAGE_NAMES):
-            raise InputError(
-                f"the column {name!r} names image files (such as {cell!r}); pass --images {name} to learn from "
-                f"them, or --drop {name} to leave them out"
-            )
+        refuse_image(name, data.rows[name].iloc[0])
     return tables.mixed_features(data, apart)
+
+
+def refuse_image(column: str, cell: Any) -> None:
+    """Refuse a column that names image files."""
+    if isinstance(cell, str) and cell.lower().endswith(IMAGE_NAMES):
+        fix = f"pass --images {column} to learn from them, or --drop {column} to leave them out"
+        raise InputError(f"the column {column!r} names image files (such as {cell!r}); {fix}")
 
 
 def read_training(

@@ -86,7 +86,7 @@ def predict(
     on_disk: OnDisk = None,
 ) -> None:
     """Write the most likely class of every row, or of every image in a folder."""
-    from oneof.cli.model_tables import encoder_of, features_for, load, read_for, with_ids, write_results
+    from oneof.cli.model_tables import features_for, load, read_for, with_ids, write_results
     from oneof.cli.on_disk import in_pieces, predict_in_pieces
     from oneof.data import tables
 
@@ -98,7 +98,6 @@ def predict(
         "standard input and output are": "-" in (str(table), str(out)),
         "a workbook is written from a": out.suffix.lower() == ".xlsx",
         "a model of images needs the": fitted.input_shape_ is not None,
-        "a model that encodes columns needs the": encoder_of(fitted),
     }
     if in_pieces(table, on_disk, hindrances):
         predict_in_pieces(fitted, table, out, column_names(ids))

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from oneof.methods import Model
 
 LARGE = 2**30  # bytes of a file, from which on it is not read whole
-_ADVICE = "name them in --drop or --id, make numbers of them, or pass --in-memory, which encodes them"
+_ADVICE = "make numbers of them, or fit a model on a table with such columns"
+_JUDGED = 2**16  # rows by which a column of labels is told
 
 
 def in_pieces(table: Path, on_disk: bool | None, hindrances: Mapping[str, Any]) -> bool:
@@ -36,23 +37,40 @@ def in_pieces(table: Path, on_disk: bool | None, hindrances: Mapping[str, Any]) 
     return True
 
 
-def training_rows(table: Path, labels: "Labels", ids: Sequence[str], drop: Sequence[str]) -> tuple["Encoded", Any]:
-    """Return features and candidate sets of a table that stays on disk; ids are not kept."""
-    from oneof.cli.encoding import Encoded
+def training_rows(
+    table: Path, labels: "Labels", others: Sequence[str], kinds: Sequence[str] | None
+) -> tuple["Encoded", Any]:
+    """Return features and candidate sets of a table that stays on disk.
+
+    ``others`` are the columns that are no features. The rest is encoded where its first rows are not all numbers,
+    or ``kinds`` say what some columns shall be.
+    """
+    from oneof.cli.encoding import Encoded, kinds_of, refuse_labels, said_of
+    from oneof.cli.model_tables import refuse_image
+    from oneof.data.on_disk.encoded import categories
+    from oneof.data.on_disk.source import NUMERIC
     from oneof.data.on_disk.sources import source_of
     from oneof.data.on_disk.table import stored
     from oneof.io.files import cache_folder
+    from oneof.pipeline import TableEncoder
 
-    apart = list(dict.fromkeys([*ids, *drop]))
-    folder = cache_folder() / "tables"
-    kept = stored(source_of(table), labels.column, labels.separator, [], apart, folder, not wanted.quiet, _ADVICE)
-    return Encoded(kept.X, None), kept.y
+    source, asked = source_of(table), kinds_of(kinds)
+    held = {name: kind for name, kind in source.kinds().items() if name not in (labels.column, *others)}
+    for name, kind in held.items():
+        refuse_image(name, kind)
+    mixed = asked or any(kind not in NUMERIC[:2] for kind in held.values())
+    encoder = TableEncoder(asked or None) if mixed else None
+    apart, folder = list(dict.fromkeys(others)), cache_folder() / "tables"
+    kept = stored(source, labels.column, labels.separator, [], apart, folder, not wanted.quiet, encoder)
+    if kept.encoder is not None and kept.y is not None:
+        rows = categories(kept.encoder, kept.X[:_JUDGED])
+        refuse_labels(rows, kept.encoder, asked, kept.y[: len(rows)])
+    return said_of(Encoded(kept.X, kept.encoder)), kept.y
 
 
 def predict_in_pieces(model: "Model", table: Path, out: Path, ids: Sequence[str]) -> None:
     """Write the most likely class of every row as it is read; after an error nothing is written."""
     import numpy as np
-    import pandas as pd
 
     from oneof.cli.model_tables import with_ids
     from oneof.data.download import Meter
@@ -61,17 +79,44 @@ def predict_in_pieces(model: "Model", table: Path, out: Path, ids: Sequence[str]
     from oneof.data.table_pieces import appending
 
     source, rows, columns = source_of(table), 0, list[str]()
-    names, identity = _features(model, source, ids), source.identity()
+    known, names, predict = _encoded(model, source, ids) or _plain(model, source, ids)
+    identity = source.identity()
     with appending(out) as append, Meter(f"reading {source.name}", 1000, visible=not wanted.quiet) as meter:
-        checked = Checked(source, names).exact
-        for piece in ahead(source.pieces(list(ids), names, checked, lambda x: meter.show(int(1000 * x)))):
-            features = pd.DataFrame(np.concatenate(piece.taken), columns=names)
-            label, probability = model.predict_top(features, 1)
+        checked = Checked(known, names).exact
+        for piece in ahead(known.pieces(list(ids), names, checked, lambda x: meter.show(int(1000 * x)))):
+            label, probability = predict(np.concatenate(piece.taken))
             result = with_ids(piece.written, {"prediction": label[:, 0], "probability": probability[:, 0]})
             append(result)
             rows, columns = rows + len(result), list(result)
         check_unchanged(source, rows, identity)
     tell_written(rows, columns, out)
+
+
+def _plain(model: "Model", source: Any, ids: Sequence[str]) -> tuple[Any, list[str], Any]:
+    """Return the rows of a source for a model of numbers, their columns, and what predicts them."""
+    import pandas as pd
+
+    names = _features(model, source, ids)
+    return source, names, lambda x: model.predict_top(pd.DataFrame(x, columns=names), 1)
+
+
+def _encoded(model: "Model", source: Any, ids: Sequence[str]) -> tuple[Any, list[str], Any] | None:
+    """Return the same for a model that encodes columns; None of others."""
+    from oneof.cli.model_tables import encoder_of
+    from oneof.data.on_disk.encoded import EncodedRows
+    from oneof.data.on_disk.source import require
+    from oneof.pipeline import Pipeline
+
+    encoder = encoder_of(model)
+    if encoder is None:
+        return None
+    require([*ids, *encoder.used_columns()], list(source.kinds()), source.name)
+    behind = Pipeline(model.steps[1:])
+    return (
+        EncodedRows(source, encoder),
+        encoder.get_feature_names_out().tolist(),
+        lambda x: behind.predict_top(x, 1),
+    )
 
 
 def _features(model: "Model", source: Any, ids: Sequence[str]) -> list[str]:

@@ -86,7 +86,7 @@ OnDisk = Annotated[
     bool | None,
     typer.Option(
         "--on-disk/--in-memory",
-        help="Read the table in pieces, or whole; by default whole below 1 GB. In pieces it has numbers alone.",
+        help="Read the table in pieces, or whole; by default whole below 1 GB.",
     ),
 ]
 Kinds = Annotated[

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from oneof.errors import InputError, KindError
 from oneof.estimator.method_base import MethodBase
@@ -15,6 +16,7 @@ from oneof.nn.pretrained import is_pretrained
 from oneof.train.rows import Array
 
 _ROOM = 1e-8  # weights are multiplied by losses, and these products are summed
+_FEWEST_NORMALISED = 3  # rows, cut into even parts of at most so many: none has a single one
 _LEAST_WEIGHT = 1e-9  # a step divides by the sum of its weights, but by 1e-12 at least
 
 
@@ -83,6 +85,19 @@ def check_views(method: MethodBase) -> None:
             "views='plain+jitter+jitter' for tables or 'weak+strong+strong' for images, or use a method that "
             "needs one view, such as IDGP"
         )
+
+
+def check_parts(method: MethodBase) -> None:
+    """Refuse so few rows at once that batch normalisation may see a single one, which has no variance."""
+    size = method.rows_at_once
+    if size is None or size >= _FEWEST_NORMALISED:
+        return
+    for layer in (layer for module in method.modules() for layer in module.modules()):
+        if isinstance(layer, _BatchNorm):
+            raise InputError(
+                f"rows_at_once is {size}, but the layer {type(layer).__name__} needs several rows to normalise; "
+                f"take {_FEWEST_NORMALISED} or more, or a network without it"
+            )
 
 
 def check_callbacks(callbacks: Any) -> None:

@@ -55,6 +55,14 @@ class CommonSettings:
         doc="Rows in each step. Rows that do not fill a batch are left out, different ones in each epoch. None is "
         "100, but for the linear and mlp networks a twentieth of the rows, from 32 to 100.",
     )
+    rows_at_once: int | None = count(
+        None,
+        doc="Most rows of a step that pass a network together in training, every version of a row counting; None "
+        "is all. Fewer take less memory and up to a third more time: parts are computed twice, and gradients "
+        "added up. What is learned is the same but for rounding, unless layers normalise or draw: batch "
+        "normalisation sees one part at a time.",
+        roles=Role.LATER,
+    )
     lr: float | None = number(
         None,
         "> 0",

@@ -214,6 +214,7 @@ class MethodBase(CommonSettings, Learned):
         known = getattr(self, "architecture_", None)  # while a model file is read
         network = networks.build(self.network, data.shape, outputs, bf16, self.compile, redraw, known)
         network = network.to(data.weight.device, data.dtype)
+        network.rows_at_once = self.rows_at_once
         # Channels beside each other in memory make convolutions on a GPU several times faster.
         if data.weight.device.type == "cuda" and len(data.shape) == 3:
             network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -13,6 +13,7 @@ from oneof import functional as F
 from oneof.errors import InputError
 from oneof.estimator.checks import (
     check_outside,
+    check_parts,
     check_pixels,
     check_pretrained,
     check_takes,
@@ -72,8 +73,9 @@ def prepare_trial(
     if model.checkpoint is not None:
         mark = fingerprint(x, candidates, weight, x_val, sets_val)
         checkpoint = Checkpoint(model.checkpoint, model.identity(), mark)
-        held_out_count = held_out_rows(model.validation_fraction, len(x))
-        setup = checkpoint.setup(len(x), held_out_count, Scaler.shape_for(x.shape[1:]))
+        setup = checkpoint.setup(
+            len(x), held_out_rows(model.validation_fraction, len(x)), Scaler.shape_for(x.shape[1:])
+        )
     setup = setup or _set_up(model, x, weight, earlier)
     model.scaler_ = setup.scaler
     held_out = setup.held_out.numpy()
@@ -86,13 +88,19 @@ def prepare_trial(
     with threads(model.thread_count()):
         stays = _stays(model, X, x)
         data = _put_on_device(model, x, training, candidates, weight, stays)
-        model.set_training_rows(data)
-        model.forget()
-        with seeded(seed_for(setup.seed, "weights"), data.weight.device):
-            model.start(data)
+        _start(model, data, setup.seed)
         go_on(model, earlier)
         stored = _watched_rows(model, watched, stays)
     return Trial(model, data, setup, (x, candidates), stored, sets_val, checkpoint=checkpoint, **hooks)
+
+
+def _start(model: MethodBase, data: Data, seed: int) -> None:
+    """Make networks and label tables."""
+    model.set_training_rows(data)
+    model.forget()
+    with seeded(seed_for(seed, "weights"), data.weight.device):
+        model.start(data)
+    check_parts(model)
 
 
 def candidate_sets(model: MethodBase, y: Any, rows: int, separator: str | None = None) -> AnySets:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from numpy.typing import ArrayLike
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from oneof.errors import InputError, KindError
@@ -129,6 +130,11 @@ def check_trial(model: PartialLabelClassifier, trial: Trial, workers: int) -> No
         raise InputError(f"workers is {workers}, but there are {len(trial.data)} training rows; ask for fewer")
     for module in model.modules():
         for layer in module.modules():
+            if isinstance(layer, _BatchNorm) and model.rows_at_once is not None:
+                raise InputError(
+                    f"rows_at_once is {model.rows_at_once}, but the network has the layer {type(layer).__name__}, "
+                    "whose moments several workers sum up over whole steps; leave it out, or take more workers"
+                )
             if isinstance(layer, _DRAWING) and getattr(layer, "p", None) != 0:
                 raise InputError(
                     f"the network has the layer {type(layer).__name__}, which draws for each row and cannot be "

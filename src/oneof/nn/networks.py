@@ -4,7 +4,8 @@
 does a module, of which copies are made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from oneof.errors import InputError
 from oneof.io.words import shown
@@ -23,13 +25,20 @@ Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
 
 _MOST_COMPILATIONS = 256
+_OF_IMAGES = 4  # axes
 
 
 class Network(nn.Module):
     """``head(body(x))``; with ``bf16`` the arithmetic inside is bfloat16 and the outputs keep x's type.
 
     With ``compiled`` the body goes through torch.compile, unless there are kernels for it, which are faster.
+
+    In training no more than ``rows_at_once`` rows pass together, and of such a part P only inputs and outputs are
+    kept. The gradient of a loss of outputs u(w) is ``sum_P (du_P / dw)^T dloss / du_P``: in the backward pass each
+    part is computed once more and adds its term, whatever the loss makes of all outputs.
     """
+
+    rows_at_once: int | None = None
 
     def __init__(self, body: nn.Module, head: nn.Module, bf16: bool = False, compiled: bool = False) -> None:
         super().__init__()
@@ -37,12 +46,45 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (..., B, K) of x (..., B, *shape)."""
+        return self._in_parts(self._outputs, x)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head sees (..., B, F)."""
+        return self._in_parts(self._features, x)
+
+    def _in_parts(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        axis = 0 if x.dim() == _OF_IMAGES else x.dim() - 2  # of the rows
+        size = x.shape[axis] if self.rows_at_once is None or not self.training else self.rows_at_once
+        if x.shape[axis] <= size:
+            return function(x)
+        parts = x.tensor_split(-(-x.shape[axis] // size), axis)  # as even as can be
+        return torch.cat([self._kept_small(function, part) for part in parts], -2)
+
+    def _kept_small(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        def contexts() -> tuple[Any, Any]:
+            return nullcontext(), self._on_copies()  # since running averages have moved the first time
+
+        out: Tensor = checkpoint(function, x, use_reentrant=False, context_fn=contexts)
+        return out
+
+    @contextmanager
+    def _on_copies(self) -> Iterator[None]:
+        """Leave all buffers inside the block as they are: copies stand in their places."""
+        kept = [(layer, *each) for layer in self.modules() for each in layer.named_buffers(recurse=False)]
+        try:
+            for layer, name, buffer in kept:
+                setattr(layer, name, buffer.clone())
+            yield
+        finally:
+            for layer, name, buffer in kept:
+                setattr(layer, name, buffer)
+
+    def _outputs(self, x: Tensor) -> Tensor:
         with self._autocast(x):
             out: Tensor = self.head(self._body(x))
         return out.to(x.dtype)
 
-    def features(self, x: Tensor) -> Tensor:
-        """Return what the head sees (..., B, F)."""
+    def _features(self, x: Tensor) -> Tensor:
         with self._autocast(x):
             out = self._body(x)
         return out.to(x.dtype)

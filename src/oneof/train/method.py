@@ -13,6 +13,7 @@ class Method(Protocol):
 
     network: str | nn.Module | Callable[..., nn.Module]
     epochs: int
+    rows_at_once: int | None
     momentum: float
     schedule: str
     average: float

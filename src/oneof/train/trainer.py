@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torch import Tensor
-
 from oneof.io.progress import EpochProgress
 from oneof.train.loop import TrainingRun, run_epochs
 from oneof.train.parallel.graphs import RecordedRun
@@ -19,10 +17,8 @@ def train(trial: Trial) -> Trial:
     ``pause`` says so after an epoch, the checkpoint is written and `Paused` raised. A training that diverges ends,
     and ``trial.diverged`` is the error that `finish` raises.
     """
-    on_device = isinstance(trial.data.x, Tensor) and isinstance(trial.data.sets, Tensor)  # and dense
-    recordable = trial.data.weight.device.type == "cuda" and on_device
     with trial.checkpoint_in_use(), progress_of(trial), surroundings(trial):
-        run_epochs(RecordedRun(trial) if recordable else TrainingRun(trial))
+        run_epochs(RecordedRun(trial) if trial.recordable else TrainingRun(trial))
     return trial
 
 

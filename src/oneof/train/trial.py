@@ -70,6 +70,12 @@ class Trial:
         done = self.state.epoch >= self.method.epochs or self.state.stopped(self.method.patience)
         return done or self.told_to_stop or self.diverged is not None
 
+    @property
+    def recordable(self) -> bool:
+        """Whether a GPU could record its steps: rows and dense sets lie there, and pass networks all at once."""
+        here = isinstance(self.data.x, Tensor) and isinstance(self.data.sets, Tensor)
+        return self.data.weight.device.type == "cuda" and here and self.method.rows_at_once is None
+
     def divergence(self) -> TrainingDiverged:
         """Return the error of a training that diverges in the present epoch, or in the last one."""
         return diverged_error(self.method, min(self.state.epoch, self.method.epochs - 1))

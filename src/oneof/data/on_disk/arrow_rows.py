@@ -35,6 +35,10 @@ class _ArrowRows:
             )
         return kinds
 
+    def typed(self, texts: Any, kept: Sequence[str]) -> Any:
+        """Return the frame: its columns have types."""
+        return texts
+
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Say why."""
         raise InputError(f"{self.name} cannot be read: {why}; mend the table, or drop the column") from None
@@ -70,9 +74,16 @@ class ParquetRows(_ArrowRows):
 
     def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
         """Read batch by batch, in the order of the files."""
+        for frame in self.frames(written, numbers, [], show):
+            yield Piece.of_frame(frame, written, numbers, take)
+
+    def frames(
+        self, written: Sequence[str], numbers: Sequence[str], texts: Sequence[str], show: Show
+    ) -> Iterator[Any]:
+        """Read batch by batch; columns have the types of the files."""
         arrow, rows = _pyarrow(self.name), 0
         total = max(1, self._data.count_rows())
-        wanted = [*written, *numbers]
+        wanted = [*written, *numbers, *texts]
         batches = self._data.to_batches(columns=wanted, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
         while True:
             try:
@@ -83,7 +94,7 @@ class ParquetRows(_ArrowRows):
             if frame is None:
                 return
             if len(frame):
-                yield Piece.of_frame(frame, written, numbers, take)
+                yield frame
             rows += len(frame)
             show(rows / total)
 
@@ -121,15 +132,22 @@ class HuggingFaceRows(_ArrowRows):
         return list(names) if names else None
 
     def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
+        """Read batch by batch."""
+        for frame in self.frames(written, numbers, [], show):
+            yield Piece.of_frame(frame, written, numbers, take)
+
+    def frames(
+        self, written: Sequence[str], numbers: Sequence[str], texts: Sequence[str], show: Show
+    ) -> Iterator[Any]:
         """Read batch by batch; classes come by their names."""
         rows = 0
-        given = self._data.select_columns([*written, *numbers]).with_format("arrow")
+        given = self._data.select_columns([*written, *numbers, *texts]).with_format("arrow")
         for batch in given.iter(batch_size=ROWS):
             frame = batch.to_pandas()
-            for name in written:
+            for name in [*written, *texts]:
                 if (names := self._names(name)) is not None:
                     frame[name] = [_named(cell, names) for cell in frame[name]]
-            yield Piece.of_frame(frame, written, numbers, take)
+            yield frame
             rows += len(frame)
             show(rows / self._data.num_rows)
 

@@ -54,7 +54,7 @@ def _no_number(cells: Sequence[str], places: Sequence[tuple[int, str]]) -> str |
     for place, name in places:
         cell = cells[place].strip()
         if cell in GAPS:
-            return f"has nothing in the column {shown(name)}"
+            return gap_in(name)
         if cell in TRUE or cell in FALSE:
             continue
         try:
@@ -64,6 +64,11 @@ def _no_number(cells: Sequence[str], places: Sequence[tuple[int, str]]) -> str |
         if not abs(value) < 3.4e38 or "_" in cell:
             return f"has {shown(cell, 60)} in the column {shown(name)}, which is no finite number of 32 bits"
     return None
+
+
+def gap_in(column: str) -> str:
+    """Say that there is nothing in a column, and what fills gaps."""
+    return f"has nothing in the column {shown(column)} (an encoder fills gaps: --kind, or encoder= of open_table)"
 
 
 def _count(number: int, what: str) -> str:

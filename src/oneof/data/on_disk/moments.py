@@ -22,12 +22,17 @@ class Moments:
     def __init__(self, columns: int) -> None:
         self.count = 0
         self.mean, self._squares = np.zeros(columns), np.zeros(columns)
+        self._room = np.empty(0)
 
     def add(self, piece: NDArray[Any]) -> None:
         """Take a piece (n', d) into account."""
-        mean = piece.mean(0)
-        off = piece - mean
-        squares = np.einsum("ij,ij->j", off, off)
+        columns = piece.T  # (d, n'), beside each other in memory where they come column by column
+        mean = columns.mean(1)
+        if self._room.size < columns.size:  # kept, since memory that is new costs more than the arithmetic
+            self._room = np.empty(columns.size)
+        off = self._room[: columns.size].reshape(columns.shape)
+        np.subtract(columns, mean[:, None], out=off)
+        squares = np.einsum("ij,ij->i", off, off)
         both, away = self.count + len(piece), mean - self.mean
         self._squares += squares + away**2 * (self.count * len(piece) / both)
         self.mean += away * (len(piece) / both)

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oneof.data.on_disk.damage import gap_in
 from oneof.errors import InputError
 from oneof.io.words import alternatives, listed, shown
 
 Take = Callable[[NDArray[np.float64]], NDArray[Any]]  # is given features (n, d), and says what is kept of them
 Show = Callable[[float], None]  # is told which share of the table has been read
 ROWS = 2**15  # that are read together
+NUMERIC = ("number", "truth", "gaps")  # kinds; gaps are refused with their lines
 
 
 class Piece(NamedTuple):
@@ -29,21 +31,13 @@ class Piece(NamedTuple):
         return cls([take(exact)], frame[list(written)])
 
 
-class Source(Protocol):
-    """A table that is read in pieces."""
+class Rows(Protocol):
+    """Rows that are read in pieces."""
 
-    name: str  # as messages call it
-
-    def key(self) -> str:
-        """Return where the table is: what it holds there may change."""
-        ...
+    name: str  # of their table, as messages call it
 
     def identity(self) -> list[Any]:
         """Return what tells this content from every other, without reading it, in a form that JSON can hold."""
-        ...
-
-    def kinds(self) -> dict[str, str]:
-        """Return the columns: of each "number" or "truth", or else an example of what it holds."""
         ...
 
     def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
@@ -52,6 +46,28 @@ class Source(Protocol):
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Raise ValueError: behind so many sound rows there is one that is not."""
+        ...
+
+
+class Source(Rows, Protocol):
+    """A table that is read in pieces, as often as needed."""
+
+    def key(self) -> str:
+        """Return where the table is: what it holds there may change."""
+        ...
+
+    def kinds(self) -> dict[str, str]:
+        """Return the columns: of each "number", "truth" or, of numbers with gaps, "gaps", or else an example."""
+        ...
+
+    def frames(
+        self, written: Sequence[str], numbers: Sequence[str], texts: Sequence[str], show: Show
+    ) -> Iterator[Any]:
+        """Give the rows as frames, gaps as missing: some columns as written, numbers as read, texts as texts."""
+        ...
+
+    def typed(self, texts: Any, kept: Sequence[str]) -> Any:
+        """Return a frame of texts with the types that a reader of the whole table gives; some columns are kept."""
         ...
 
 
@@ -70,23 +86,26 @@ def ahead(pieces: Iterator[Any]) -> Iterator[Any]:
             yield piece
 
 
-def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
-    """Refuse columns that hold no numbers, and those without a name, with what to do about it."""
-    unnamed = [column for column in kinds if column.startswith("Unnamed: ")]
+def check_names(columns: Sequence[str], name: str) -> None:
+    """Refuse columns without a name."""
+    unnamed = [column for column in columns if column.startswith("Unnamed: ")]
     if unnamed:  # most often the row numbers that pandas wrote, which are no feature
         raise InputError(
             f"{name} has a column without a name, but features have names; name it, or drop {shown(unnamed[0])}"
         )
-    foreign = {column: kind for column, kind in kinds.items() if kind not in ("number", "truth")}
+
+
+def check_numbers(kinds: dict[str, str], name: str, advice: str) -> None:
+    """Refuse columns that hold no numbers, with what to do about it."""
+    foreign = {column: kind for column, kind in kinds.items() if kind not in NUMERIC}
     if foreign:
         raise InputError(
             f"the columns {listed(foreign)} of {name} hold no numbers (such as "
-            f"{shown(next(iter(foreign.values())), 40)}), but a table that stays on disk has numbers alone; "
-            f"{advice}"
+            f"{shown(next(iter(foreign.values())), 40)}), but numbers are needed; {advice}"
         )
 
 
-def check_unchanged(source: Source, rows: int, identity: Any) -> None:
+def check_unchanged(source: Rows, rows: int, identity: Any) -> None:
     """Refuse a table without rows, and one that is not what it was when it was opened."""
     if not rows:
         raise InputError(f"{source.name} has no rows, but at least one is needed; fill the table")
@@ -104,20 +123,20 @@ def require(names: Sequence[str], columns: Sequence[str], name: str) -> None:
 class Checked:
     """Features as they pass: the sound rows are counted, gaps and what is too large for 32 bits are refused."""
 
-    def __init__(self, source: Source, numbers: Sequence[str]) -> None:
+    def __init__(self, source: Rows, numbers: Sequence[str]) -> None:
         self._source, self._numbers, self.rows = source, numbers, 0
 
     def rounded(self, exact: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return features (n, d) in 32 bits."""
         with np.errstate(over="ignore", invalid="ignore"):
-            rounded = np.ascontiguousarray(exact, dtype=np.float32)
+            rounded = np.ascontiguousarray(exact.astype(np.float32))  # less is copied across than in one step
             doubtful = not np.isfinite(rounded.sum())  # the sum is cheap and almost always tells
         if doubtful and (bad := np.argwhere(~np.isfinite(rounded))).size:
             row, column = bad[0]
-            value, name = exact[row, column], shown(self._numbers[column])
-            held = "nothing" if np.isnan(value) else f"{value:g}, which 32 bits do not hold,"
-            why = f"row {self.rows + row} has {held} in the column {name}"
-            self._source.refuse(self._numbers, self.rows, why)
+            value, name = exact[row, column], self._numbers[column]
+            what = f"has {value:g}, which 32 bits do not hold, in the column {shown(name)}"
+            why = gap_in(name) if np.isnan(value) else what
+            self._source.refuse(self._numbers, self.rows, f"row {self.rows + row} {why}")
         self.rows += len(exact)
         return rounded
 

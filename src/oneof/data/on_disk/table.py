@@ -4,32 +4,30 @@ import errno
 import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oneof.data.download import Meter
 from oneof.data.folder import StrPath
-from oneof.data.on_disk.label_sets import LabelReader
-from oneof.data.on_disk.moments import Moments
+from oneof.data.on_disk.encoded import fitted_on, from_bytes, to_bytes
+from oneof.data.on_disk.reading import Reading, meter
 from oneof.data.on_disk.rows import StoredRows, StoredTexts
-from oneof.data.on_disk.source import Checked, Source, ahead, check_numbers, check_unchanged, require
+from oneof.data.on_disk.source import Source, check_names, check_numbers, require
 from oneof.data.on_disk.sources import source_of
-from oneof.data.on_disk.store import Spool, Writer, open_store
+from oneof.data.on_disk.store import open_store
 from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_path
 from oneof.io.files import cache_folder, replacing
 from oneof.io.words import reason, shown
 from oneof.labels import NamedSets
+from oneof.pipeline import TableEncoder
 
-_VERSION = 1  # goes into every key; raise it when the same table gives another store
-_ADVICE = "name them in drop or ids, or make numbers of them"
+_VERSION = 2  # goes into every key; raise it when the same table gives another store
+_ADVICE = "name them in drop or ids, or pass encoder=oneof.TableEncoder()"
 
 
 class StoredTable:
@@ -47,6 +45,9 @@ class StoredTable:
         For each column named in ``ids`` its texts, as they are written: ``table.ids["name"][17]``.
     feature_names : list of str
         The columns of X.
+    encoder : TableEncoder or None
+        What made numbers of the columns, fitted, where ``encoder`` was given:
+        ``oneof.Pipeline([("table", table.encoder), ("model", model)])`` takes tables as they are.
     mean, std : arrays of shape (features,)
         Means and standard deviations of the features, of the values before they were rounded to float32.
     path : Path
@@ -57,7 +58,9 @@ class StoredTable:
         self.path, self._arrays = path, arrays
         self.feature_names: list[str] = facts["features"]
         self.X = arrays["X"].view(StoredRows)
-        self.X.feature_names = self.feature_names
+        self.encoder = None if facts["encoder"] is None else from_bytes(facts["encoder"], arrays["encoder"])
+        if self.encoder is None:  # whose own columns have the names, as in a pipeline
+            self.X.feature_names = self.feature_names
         self.classes = None if facts["classes"] is None else np.array(facts["classes"])
         self.mean, self.std = (np.array(facts[name]) for name in ("mean", "std"))
         self.ids = {
@@ -91,6 +94,7 @@ def open_table(
     drop: Sequence[str] = (),
     cache: StrPath | None = None,
     progress: bool = False,
+    encoder: TableEncoder | None = None,
 ) -> StoredTable:
     r"""Open a table of any size: it is read once, in pieces, and stays on disk.
 
@@ -105,13 +109,16 @@ def open_table(
         Splits the strings of this column, such as ``"cat|dog"``; without it, a string is one label.
     ids, drop : sequences of str
         Columns that are no features: those that name the rows, and those that are left out. All others must hold
-        numbers, without gaps. They are kept in 32 bits.
+        numbers, without gaps, unless there is an encoder. They are kept in 32 bits.
     cache : path, optional
         The folder for the file that is made, by default ``oneof/tables`` in the user's cache folder. It is found
         again by name, size and time of the table and by what is asked of it; a table that has changed is read
         anew. ``oneof cache`` lists and removes such files.
     progress : bool, default=False
         Whether to show on standard error how much is read.
+    encoder : TableEncoder, optional
+        Makes numbers of gaps, categories, dates and text. One that is fitted encodes; of one that is not a copy is
+        fitted first, on all rows up to 131,072 or 4 million cells, else on so many drawn at random.
 
     Returns
     -------
@@ -139,8 +146,12 @@ def open_table(
     if not isinstance(progress, bool):
         raise KindError(f"progress is {shown(progress)}, but must be True or False; pass one of them")
     source = source_of(table)
+    if not isinstance(encoder, TableEncoder | None):
+        raise KindError(
+            f"encoder is {shown(encoder)}, but must be a TableEncoder or None; pass oneof.TableEncoder()"
+        )
     folder = cache_folder() / "tables" if cache is None else as_path(cache, "cache")
-    return stored(source, candidates, separator, *names, folder, progress)
+    return stored(source, candidates, separator, *names, folder, progress, encoder)
 
 
 def _names_of(given: Any, what: str) -> list[str]:
@@ -161,24 +172,31 @@ def stored(
     drop: Sequence[str],
     folder: Path,
     progress: bool,
-    advice: str = _ADVICE,
+    encoder: TableEncoder | None = None,
 ) -> StoredTable:
     """Return the store of a source, which is read where there is none of its present content."""
     identity = source.identity()
-    asked = [_VERSION, source.key(), candidates, separator, list(ids), list(drop)]
+    asked = [_VERSION, source.key(), candidates, separator, list(ids), list(drop), *_mark(encoder)]
     path = folder / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}.safetensors"
     if (found := open_store(path, identity)) is not None:
         return StoredTable(path, *found)
     kinds = source.kinds()
     apart = [*([] if candidates is None else [candidates]), *ids]
     require([*apart, *drop], list(kinds), source.name)
-    numbers = [name for name in kinds if name not in apart and name not in drop]
-    check_numbers({name: kinds[name] for name in numbers}, source.name, advice)
-    if not numbers:
+    columns = [name for name in kinds if name not in apart and name not in drop]
+    if not columns:
         raise InputError(f"{source.name} has no column of features, but at least one is needed; drop fewer")
+    check_names(columns, source.name)
+    if encoder is None:
+        check_numbers({name: kinds[name] for name in columns}, source.name, _ADVICE)
+    else:
+        encoder = _fitted(source, columns, encoder, progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as part, Reading(source, numbers, candidates, separator, ids, part) as reading:
+        with (
+            replacing(path) as part,
+            Reading(source, columns, encoder, candidates, separator, ids, part) as reading,
+        ):
             reading.read(identity, progress)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
@@ -192,87 +210,19 @@ def stored(
     return StoredTable(path, *made)
 
 
-class Reading:
-    """One pass over a table: what comes is written, and what is told of all rows is added up."""
+def _mark(encoder: TableEncoder | None) -> list[Any]:
+    """Return what tells one encoder from others: what it was told, or what it has learned."""
+    if encoder is None:
+        return []
+    if not encoder.__sklearn_is_fitted__():
+        return ["fitted here", repr(encoder.kinds)]
+    return [encoder.facts(), hashlib.sha256(to_bytes(encoder).tobytes()).hexdigest()]
 
-    def __init__(
-        self,
-        source: Source,
-        numbers: Sequence[str],
-        candidates: str | None,
-        separator: str | None,
-        ids: Sequence[str],
-        part: Path,
-    ) -> None:
-        self.source, self.numbers, self.ids, self.rows = source, list(numbers), list(ids), 0
-        self.labels = None if candidates is None else LabelReader(candidates, separator, source.name)
-        self.moments, self._checked = Moments(len(numbers)), Checked(source, self.numbers)
-        self._files = ExitStack()
-        self._writer = self._files.enter_context(Writer(part))
-        self._folder = part.parent
-        self._sizes, self._codes = self._spool("I32"), self._spool("I32")
-        self._texts = [(self._spool("I32"), self._spool("U8")) for _ in ids]
 
-    def _spool(self, kind: str) -> Spool:
-        return Spool(kind, self._files.enter_context(TemporaryFile(dir=self._folder)))
-
-    def __enter__(self) -> "Reading":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._files.close()
-
-    def read(self, identity: Any, progress: bool) -> None:
-        """Read all rows and write the store."""
-        written = list(dict.fromkeys([*([] if self.labels is None else [self.labels.column]), *self.ids]))
-        with Meter(f"reading {self.source.name}", 1000, visible=progress) as meter:
-            pieces = self.source.pieces(written, self.numbers, self._digest, lambda x: meter.show(int(1000 * x)))
-            for piece in ahead(pieces):
-                for rounded in piece.taken:
-                    self._writer.append(rounded)
-                self._take(piece.written)
-        check_unchanged(self.source, self.rows, identity)
-        self._writer.end("X", "F32", [self.rows, len(self.numbers)])
-        classes = None if self.labels is None else self._write_sets(self.labels)
-        for number, (lengths, _) in enumerate(self._texts):
-            self._write_spool(f"length {number}", "I32", lengths)
-        for number, (_, texts) in enumerate(self._texts):
-            self._write_spool(f"text {number}", "U8", texts)
-        facts = {"identity": identity, "features": self.numbers, "classes": classes, "ids": self.ids}
-        self._writer.finish(facts | {"mean": self.moments.mean.tolist(), "std": self.moments.std.tolist()})
-        self.moments.warn_of_lost(self.numbers, self.source.name)
-
-    def _digest(self, exact: NDArray[np.float64]) -> NDArray[np.float32]:
-        rounded = self._checked.rounded(exact)
-        self.moments.add(exact)
-        return rounded
-
-    def _take(self, frame: Any) -> None:
-        if self.labels is not None:
-            sizes, codes = self.labels.read(frame[self.labels.column], self.rows)
-            self._sizes.add(sizes)
-            self._codes.add(codes)
-        for name, (lengths, texts) in zip(self.ids, self._texts, strict=True):
-            cells = [str(cell).encode() for cell in frame[name]]
-            lengths.add(np.array([len(cell) for cell in cells], dtype=np.int32))
-            texts.add(np.frombuffer(b"".join(cells), dtype=np.uint8))
-        self.rows += len(frame)
-
-    def _write_sets(self, labels: LabelReader) -> list[Any]:
-        """Write sizes and candidates, with the numbers that classes have in sorted order; return the classes."""
-        names, places = labels.classes()
-        self._write_spool("sizes", "I32", self._sizes)
-        self._codes.rewind()
-        for size in self._sizes.pieces():
-            codes = self._codes.take(int(size.sum()))
-            keys = np.repeat(np.arange(len(size)), size) * len(names) + places[codes]
-            keys.sort()
-            self._writer.append((keys % len(names)).astype(np.int32))
-        self._writer.end("labels", "I32", [self._codes.count])
-        found: list[Any] = names.tolist()
-        return found
-
-    def _write_spool(self, name: str, kind: str, spool: Spool) -> None:
-        for piece in spool.pieces():
-            self._writer.append(piece)
-        self._writer.end(name, kind, [spool.count])
+def _fitted(source: Source, columns: Sequence[str], encoder: TableEncoder, progress: bool) -> TableEncoder:
+    """Return an encoder that is fitted: it, or a copy."""
+    if encoder.__sklearn_is_fitted__():
+        require(list(encoder.used_columns()), columns, source.name)
+        return encoder
+    with meter(source.name, progress) as show:
+        return fitted_on(source, columns, encoder, show)

@@ -1,7 +1,8 @@
 """Text files of any size, read in pieces: with pyarrow if it is installed, else with pandas."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -62,7 +63,27 @@ class TextRows:
         """Read with pyarrow if it is installed, else with pandas."""
         truths = {name for name, kind in self.kinds().items() if kind == "truth"}
         read = self._with_arrow if find_spec("pyarrow") else self._with_pandas
-        pieces, rows = read(list(written), list(numbers), truths, take, show), 0
+        pieces = read(list(written), list(numbers), truths, take, show)
+        return self._sound(pieces, numbers, lambda piece: len(piece.written))
+
+    def frames(
+        self, written: Sequence[str], numbers: Sequence[str], texts: Sequence[str], show: Show
+    ) -> Iterator[Any]:
+        """Read with pandas, which tells gaps and the types of numbers as in memory."""
+        dtype = dict.fromkeys(texts, str)
+        frames = self._read_frames(written, [*written, *numbers, *texts], dtype, show)
+        return self._sound(frames, [], len)
+
+    def typed(self, texts: Any, kept: Sequence[str]) -> Any:
+        """Return a frame of texts as pandas reads them from a file."""
+        content = StringIO(texts.to_csv(index=False))
+        return pd.read_csv(content, dtype=dict.fromkeys(kept, str), index_col=False)
+
+    def _sound(
+        self, pieces: Iterator[Any], numbers: Sequence[str], rows_of: Callable[[Any], int]
+    ) -> Iterator[Any]:
+        """Give pieces; name the line that a reader has refused."""
+        rows = 0
         while True:
             try:
                 piece = next(pieces, None)
@@ -72,7 +93,7 @@ class TextRows:
                 self.refuse(numbers, rows, reason(error))
             if piece is None:
                 return
-            rows += len(piece.written)
+            rows += rows_of(piece)
             yield piece
 
     def _with_arrow(
@@ -101,8 +122,7 @@ class TextRows:
             taken, texts, rows = list[Any](), list[Any](), 0
             for batch in chain(reader, [None]):
                 if batch is not None and len(batch):
-                    columns = [_floats(column) for column in batch.columns[: len(numbers)]]
-                    taken.append(take(np.array(columns).T))  # which still lies in the cache of the processor
+                    taken.append(take(_floats(batch, len(numbers))))  # still in the cache of the processor
                     texts.append(batch.select(written))
                     rows += len(batch)
                 if rows >= ROWS or (batch is None and rows):
@@ -113,6 +133,13 @@ class TextRows:
     def _with_pandas(
         self, written: list[str], numbers: list[str], truths: set[str], take: Take, show: Show
     ) -> Iterator[Piece]:
+        dtype = {name: bool if name in truths else np.float64 for name in numbers}
+        for frame in self._read_frames(written, [*written, *numbers], dtype, show):
+            yield Piece.of_frame(frame, written, numbers, take)
+
+    def _read_frames(
+        self, written: Sequence[str], columns: Sequence[str], dtype: dict[str, Any], show: Show
+    ) -> Iterator[Any]:
         size = max(1, self.path.stat().st_size)
         with (
             self.path.open("rb") as raw,
@@ -121,15 +148,15 @@ class TextRows:
                 sep=self.delimiter,
                 chunksize=ROWS,
                 index_col=False,
-                usecols=[*written, *numbers],
-                dtype={name: bool if name in truths else np.float64 for name in numbers},
+                usecols=list(columns),
+                dtype=dtype,
                 converters=dict.fromkeys(written, str.encode),  # pandas would look for gaps among strings
             ) as reader,
         ):
             for frame in reader:
                 show(raw.tell() / size)
                 texts = {name: frame[name].map(bytes.decode).astype(str) for name in written}
-                yield Piece.of_frame(frame.assign(**texts), written, numbers, take)
+                yield frame.assign(**texts)
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Name the line."""
@@ -138,12 +165,12 @@ class TextRows:
         raise InputError(f"{self.name} cannot be read: {found}; mend the file, or drop the column") from None
 
 
-def _floats(column: Any) -> Any:
-    """Return a column of Arrow as floats, gaps as NaN."""
-    values = column.to_numpy(zero_copy_only=False)
-    return (
-        values if values.dtype == np.float64 else np.array(values, dtype=np.float64)
-    )  # truths, and None for gaps
+def _floats(batch: Any, count: int) -> Any:
+    """Return the first columns of a batch of Arrow as floats (n, count), gaps as NaN."""
+    if all(kind == "double" for kind in batch.schema.types[:count]):
+        return batch.select(range(count)).to_tensor(null_to_nan=True, row_major=False).to_numpy()
+    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:count]]
+    return np.array(columns, dtype=np.float64).T  # truths, and None for gaps
 
 
 def _kind_of(column: Any) -> str:
@@ -152,4 +179,6 @@ def _kind_of(column: Any) -> str:
         return "truth"
     cells = column.dropna()
     foreign = cells[pd.to_numeric(cells, errors="coerce").isna()]
-    return str(foreign.iloc[0]) if 2 * len(foreign) > len(cells) else "number"
+    if 2 * len(foreign) > len(cells):
+        return str(foreign.iloc[0])
+    return "number" if len(cells) == len(column) else "gaps"

@@ -62,10 +62,9 @@ class _Pace(NamedTuple):
 
 
 def _pace(trial: Trial) -> _Pace | None:
-    """Return the pace of a trial on a GPU; None elsewhere."""
+    """Return the pace of a trial whose steps a GPU records; None of others."""
     method, data = trial.method, trial.data
-    on_device = isinstance(data.x, Tensor) and isinstance(data.sets, Tensor)  # and dense
-    if data.weight.device.type != "cuda" or trial.finished or not on_device:
+    if trial.finished or not trial.recordable:
         return None
     steps = len(data) // method.batch_size_
     return _Pace(data.weight.device, steps, trial.state.epoch, method.deterministic)
