@@ -330,5 +330,4 @@ def test_every_place_gives_the_same_advice(tmp_path, monkeypatch):
         "demo": plain(" ".join(said)),
     }
     assert [name for name, text in places.items() if ADVICE.removeprefix("Which method? ") not in text] == []
-    taken = re.findall(r"take (\w+) for tables and (\w+) for images", ADVICE)
-    assert [{*names} <= {*classifiers()} for names in taken] == [True]
+    assert re.search(r"take (\w+)\.$", ADVICE)[1] in classifiers()

@@ -8,7 +8,7 @@ __all__ = ["ADVICE", "render_page"]
 # The README, docs/methods/index.md and docs/results/index.md say the same; a test compares them.
 ADVICE = (
     "Which method? Run oneof compare on your table: it needs no true labels. If you want one default without "
-    "comparing, take membership for tables and competition for images."
+    "comparing, take competition."
 )
 
 
