@@ -80,7 +80,7 @@ class CommonSettings:
         doc="Stochastic gradient descent with momentum, or AdamW, whose steps of a weight do not grow with its "
         "gradients. None is adamw for the linear and mlp networks and with +frozen, where it learns more from "
         "real tables (docs/results/defaults.md), unless lr or weight_decay is given: these are then sgd's, "
-        "so that a grid over lr with None in it compares both, if optimizer is not given. "
+        "and a grid of rates with None among them mixes adamw and sgd. "
         "For other networks None is sgd, and for the linear one of LWS.",
         roles=Role.LATER,
     )
