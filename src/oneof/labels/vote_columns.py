@@ -63,19 +63,19 @@ def check_no_counts(votes: Any) -> None:
         numbers = np.asarray(votes)
     except ValueError:  # rows of different lengths, as they have with annotators alone
         return
-    if numbers.ndim != 2 or len(numbers) < _ENOUGH or numbers.dtype.kind not in "biuf":
-        return
+    if numbers.dtype.kind not in "biuf" or numbers.ndim != 2 or len(numbers) < _ENOUGH or numbers.shape[1] < 3:
+        return  # of two columns it cannot be told: two people may disagree in every row
     numbers = numbers.astype(np.float64)
-    apart = numbers.var(axis=0).sum()
-    if not (np.isfinite(apart) and apart > 0 and (numbers >= 0).all() and (numbers % 1 == 0).all()):
+    if not np.isfinite(numbers).all() or (numbers % 1 != 0).any() or numbers.min() < 0 or numbers.max() > 2**32:
         return
+    apart = numbers.var(axis=0).sum()
     sums, fix = numbers.sum(axis=1), "the matrix itself as y" if numbers.max() <= 1 else "vote_counts(votes)"
-    if numbers.shape[1] > 2 and (sums == sums[0]).all():
+    if apart > 0 and (sums == sums[0]).all():
         raise InputError(
             f"the numbers of every row of votes add up to {sums[0]:g}, as those of a column for each class do, "
             f"but from_votes takes a column for each annotator: pass {fix}, or class names in place of numbers"
         )
-    if numbers.shape[1] > 2 and len(numbers) >= _MANY and sums.var() < _LESS * apart:
+    if len(numbers) >= _MANY and sums.var() < _LESS * apart:
         warn(
             "where one column of votes holds a larger number, others hold smaller ones, as columns of classes do, "
             f"while annotators agree: pass {fix} if the columns are classes"
