@@ -368,8 +368,9 @@ WRONG = {
     "missing features": (swap(PREDICT, t_csv="few.csv"), "lacks the columns 'b', 'c' that the model"),
     "text as feature": (
         swap(FIT, truth="number"),
-        "the column 'truth' holds labels (such as 'setosa'), which are candidates of their rows; pass --drop "
-        "truth, or --kind truth=category to learn from them",
+        "the column 'truth' holds labels (such as 'setosa'), which are candidates of their rows; drop it (on the "
+        "command line --drop truth), or say that it is a category to learn from it (kinds={'truth': 'category'}, "
+        "--kind truth=category)",
     ),
     "infinity": (swap(FIT, t_csv="infinite.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),
     "gaps to predict": (swap(PREDICT, t_csv="gaps.csv"), "NaN or infinity in rows 3, 7 (2 in all)"),

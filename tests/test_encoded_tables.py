@@ -194,3 +194,17 @@ def test_columns_of_labels_and_of_images_are_refused(folder):
     frame.assign(file="a.png").to_csv("animals.csv", index=False)
     said = fail("fit", "animals.csv", *FIT, "--quiet", "--on-disk", "--out", "none")
     assert "the column 'file' names image files (such as 'a.png')" in said
+
+
+def test_one_warning_of_unknown_categories_for_all_pieces(folder):
+    animals().to_csv("animals.csv", index=False)
+    fit("--out", "model")
+    frame = animals()
+    frame.loc[[150, *range(300, 330)], "colour"] = "mauve"
+    frame.to_csv("later.csv", index=False)
+    done = succeed("predict", "model", "later.csv", "--on-disk", "--quiet", "--out", "answers.csv")
+    in_memory = succeed("predict", "model", "later.csv", "--in-memory", "--quiet", "--out", "answers.csv")
+    assert done.stderr == in_memory.stderr  # the rows are those of the whole table
+    assert done.stderr.count("warning") == 1
+    assert "'colour' holds 'mauve' in rows 150, 300, 301" in done.stderr
+    assert "... (31 in all), which no row had in training" in done.stderr

@@ -65,6 +65,61 @@ VOTE_ROWS = [
     refused(
         "the smallest number as classes", TypeError, lambda k: from_votes(k.votes, 2), "classes is of type int"
     ),
+    refused(
+        "one-hot labels as votes",
+        ValueError,
+        lambda k: from_votes(one_hot(k)),
+        "add up to 1",
+        "the matrix itself as y",
+    ),
+    refused(
+        "counts as votes",
+        ValueError,
+        lambda k: from_votes(pd.DataFrame(1 + 3 * one_hot(k), columns=["cat", "cow", "dog"])),
+        "add up to 6",
+        "pass vote_counts(votes)",
+    ),
+    refused(
+        "lists of counts as votes", ValueError, lambda k: from_votes((4 * one_hot(k)).tolist()), "add up to 4"
+    ),
+    warned("a candidate matrix as votes", lambda k: from_votes(k.S.astype(int)), "the matrix itself as y"),
+    warned(
+        "counts of different sums as votes",
+        lambda k: from_votes(5 * one_hot(k) + (np.arange(40) % 2)[:, None]),
+        "pass vote_counts(votes)",
+    ),
+    works(
+        "votes for numbers of classes",
+        lambda k: from_votes(np.stack([k.y, k.y, np.roll(k.y, 1) % 2], axis=1)).classes.tolist(),
+        lambda classes: classes == [0, 1, 2],
+    ),
+    refused(
+        "votes by number scored by a model of names",
+        ValueError,
+        lambda k: k.by_name.score(k.frame, by_number(k)),
+        "[0, 1, 2]",
+        "'cat', 'cow', 'dog'",
+        "to rename them",
+    ),
+    refused(
+        "votes by number disambiguated by a model of names",
+        ValueError,
+        lambda k: k.by_name.disambiguate(k.frame, by_number(k)),
+        "[0, 1, 2]",
+        "to rename them",
+    ),
+    refused(
+        "votes in another language scored",
+        ValueError,
+        lambda k: k.by_name.score(k.frame, from_votes([[["Katze", "Kuh", "Hund"][t]] * 2 for t in k.y])),
+        "'Hund', 'Katze', 'Kuh'",
+        "to rename them",
+    ),
+    works(
+        "counts by number scored by a model of names",
+        lambda k: k.by_name.score(k.frame, vote_counts(2 * one_hot(k))),
+        lambda score: score > 0.5,
+    ),
     warned(
         "votes for several labels without a separator",
         lambda k: from_votes([["cat|dog", "cow|dog"]] * 4).classes.tolist(),
@@ -214,6 +269,14 @@ VOTE_ROWS = [
 ]
 
 
+def one_hot(kit):
+    return np.eye(3, dtype=int)[kit.y]
+
+
+def by_number(kit):
+    return from_votes([[t, t] for t in kit.y.tolist()])
+
+
 def released():
     return oneof.IDGP(objective="released", warm_up=0, epochs=1, device="cpu")
 
@@ -290,6 +353,30 @@ TABLE_ROWS = [
         ValueError,
         lambda k: piped(k).predict(mixed(k).assign(size="heavy")),
         "'size' holds 'heavy' in row 0",
+    ),
+    refused(
+        "encode with the true labels among the features",
+        ValueError,
+        lambda k: oneof.make_pipeline(TableEncoder(), k.model()).fit(mixed(k), k.sets),
+        "'fur' holds labels (such as 'cat')",
+        "kinds={'fur': 'category'}",
+    ),
+    works(
+        "encode labels as features when asked to",
+        lambda k: oneof.make_pipeline(TableEncoder({"fur": "category"}), k.model()).fit(mixed(k), k.sets),
+        bool,
+    ),
+    works(
+        "encode ISO texts after dates",
+        lambda k: TableEncoder().fit(mixed(k)).transform(mixed(k).assign(born=mixed(k)["born"].astype(str))),
+        lambda rows: len(rows) == 40,
+    ),
+    refused(
+        "encode other texts after dates",
+        ValueError,
+        lambda k: TableEncoder().fit(mixed(k)).transform(mixed(k).assign(born="1/2/2026")),
+        "'1/2/2026' in row 0",
+        "2024-12-31",
     ),
     works(
         "encode columns in another order",
@@ -607,6 +694,22 @@ FILE_ROWS = [
         ".csv",
     ),
     refused(
+        "convert to a table with a name of labels",
+        ValueError,
+        lambda k: oneof.convert(written(k), k.folder / "a.csv", field="animal"),
+        "field is 'animal'",
+        "label-studio",
+    ),
+    refused(
+        "convert to Argilla with what labels are about",
+        ValueError,
+        lambda k: oneof.convert(written(k), k.folder / "a.json", to_format="argilla", about="text"),
+        "about is 'text'",
+        "leave it out, or write label-studio",
+    ),
+    refused("read with a name of labels", TypeError, lambda k: read(k, field="animal"), "field is given"),
+    refused("read with what labels are about", TypeError, lambda k: read(k, about="text"), "about is given"),
+    refused(
         "convert labelled in words",
         TypeError,
         lambda k: oneof.convert(written(k), k.folder / "a.npz", labelled="yes"),
@@ -642,6 +745,12 @@ def files(tmp_path_factory):
     rows.assign(**{name: 1 + 3 * (y == k) for k, name in enumerate(names)}).to_csv(
         folder / "counts.csv", index=False
     )
+    rows.assign(**{name: 1 + (k + i) % 4 for i, (name, k) in enumerate([("a", y), ("b", y * 5)])}).assign(
+        c=lambda t: 9 - t["a"] - t["b"]
+    ).to_csv(folder / "fixed.csv", index=False)
+    rows.assign(anna=y + 0.5, ben=y + 0.5).to_csv(folder / "halves.csv", index=False)
+    long_votes = pd.DataFrame({"task": np.repeat(range(12), 2), "worker": ["u", "v"] * 12, "label": 0.5})
+    long_votes.to_csv(folder / "half.csv", index=False)
     rows.assign(**{f"is_{name}": 1 * (y == k) for k, name in enumerate(names)}).to_csv(
         folder / "hot.csv", index=False
     )
@@ -668,6 +777,41 @@ COMMANDS = [
     refused_command("an annotator twice", f"fit wide.csv --votes anna,anna {TINY}", "different columns"),
     refused_command(
         "measurements as votes", f"fit wide.csv --votes legs,length {TINY}", "'legs'", "labels of one annotator"
+    ),
+    refused_command(
+        "votes of half a class", f"fit halves.csv --votes anna,ben {TINY}", "'anna'", "'0.5'", "names"
+    ),
+    refused_command(
+        "long votes of half a class",
+        f"{TASKS} --long task,worker,label".replace("long.csv", "half.csv"),
+        "'label'",
+        "'0.5'",
+    ),
+    refused_command(
+        "an annotator to drop", f"fit wide.csv --votes {ALL} --drop carl {TINY}", "--drop names 'carl'", "--votes"
+    ),
+    refused_command("an annotator as id", f"fit wide.csv --votes {ALL} --id ben {TINY}", "--id names 'ben'"),
+    refused_command(
+        "the sets to drop", f"fit sets.csv --separator | --drop candidates {TINY}", "--drop names 'candidates'"
+    ),
+    refused_command(
+        "a count to drop", "compare counts.csv --counts cat,cow,dog --drop dog", "--drop names 'dog'", "--counts"
+    ),
+    refused_command(
+        "a long column to drop", "inspect long.csv --long task,worker,label --drop worker", "'worker'", "--long"
+    ),
+    refused_command(
+        "a class of a prefix to drop",
+        f"fit hot.csv --candidates-prefix is_ --drop is_dog {TINY}",
+        "--drop names 'is_dog'",
+        "--candidates-prefix",
+    ),
+    works_command(
+        "the task of long votes as id", f"{TASKS} --long task,worker,label --id task", "CC model written"
+    ),
+    refused_command("a class without its counts", f"fit fixed.csv --counts a,b {TINY}", "'c'", "--counts a,b,c"),
+    works_command(
+        "a column beside counts that is dropped", f"fit fixed.csv --counts a,b --drop c {TINY}", "CC model written"
     ),
     refused_command("votes and sets", f"fit wide.csv --votes {ALL} --candidates anna {TINY}", "give one of them"),
     refused_command("votes and counts", f"fit wide.csv --votes {ALL} --counts anna {TINY}", "two forms of votes"),

@@ -89,6 +89,7 @@ def compare(
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
     others = [*column_names(ids), *column_names(drop)]
+    labels.check_apart(column_names(drop), column_names(ids))
     encoded, y = training_table(table, labels, others, kinds, images, size, form)
     found = judge(encoded.rows, y, names, cv, shared, random_state=seed, verbose=int(not wanted.quiet))
     _write(found, table.name, html, json_out)

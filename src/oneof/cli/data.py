@@ -187,6 +187,7 @@ def inspect(
         tables.check_target(html, [table], table=False)
     check_format(form, table)
     where = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    where.check_apart(column_names(drop))
     columns = [*where.in_table, *([] if truth is None else [truth])]
     data, labels = labels_of(read(table, columns, None, form=form), where)
     classes = labels.classes if where.given else labels.columns.to_numpy()

@@ -1,6 +1,6 @@
 """Tables with gaps, categories, dates and text as commands encode them: what each column becomes is printed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +11,6 @@ from oneof.errors import InputError
 if TYPE_CHECKING:
     from oneof.methods import Classifier, Model
     from oneof.pipeline import TableEncoder
-
-_NEARLY_ALL = 0.95  # of the rows of a column of labels have it among their candidates
 
 
 class Encoded(NamedTuple):
@@ -88,8 +86,7 @@ def encode_table(rows: Any, kinds: Mapping[str, str], y: Any) -> Encoded:
     numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes)
     if numeric and not kinds and rows.notna().all(axis=None):
         return Encoded(rows, None)
-    encoder = TableEncoder(kinds or None).fit(rows)
-    refuse_labels(rows, encoder, kinds, y)
+    encoder = TableEncoder(kinds or None).fit(rows, y)
     return said_of(Encoded(encoder.transform(rows), encoder))
 
 
@@ -98,26 +95,3 @@ def said_of(encoded: Encoded) -> Encoded:
     for name, said in encoded.said.items():
         say(fold(f"column {name}: {said}"))
     return encoded
-
-
-def refuse_labels(rows: Any, encoder: "TableEncoder", kinds: Collection[str], y: Any) -> None:
-    """Refuse categories that are candidates of nearly all of their rows."""
-    import numpy as np
-
-    from oneof.labels import SparseSets, encode_sets
-    from oneof.pipeline.column_kinds import as_texts
-
-    sets, classes = encode_sets(y)
-    candidates = sets.matrix if isinstance(sets, SparseSets) else sets
-    numbers = {str(name): number for number, name in enumerate(classes)}
-    for column, kind in encoder.used_columns().items():
-        if kind != "category" or column in kinds:
-            continue
-        texts = as_texts(rows[column])
-        known = np.array([text is not None for text in texts])
-        labels = np.array([numbers.get(text, -1) for text in texts[known]])
-        if (labels >= 0).all() and (candidates[np.flatnonzero(known), labels] > 0).mean() >= _NEARLY_ALL:
-            raise InputError(
-                f"the column {column!r} holds labels (such as {texts[known][0]!r}), which are candidates of their "
-                f"rows; pass --drop {column}, or --kind {column}=category to learn from them"
-            )

@@ -119,6 +119,7 @@ def _read(
     from oneof.cli.on_disk import training_rows
 
     dropped, named = column_names(drop), column_names(ids)
+    labels.check_apart(dropped, named)
     if pieces:
         return training_rows(table, labels, [*named, *dropped], reading[0])
     return training_table(table, labels, dropped, *reading, named)

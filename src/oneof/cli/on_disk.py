@@ -45,7 +45,7 @@ def training_rows(
     ``others`` are the columns that are no features. The rest is encoded where its first rows are not all numbers,
     or ``kinds`` say what some columns shall be.
     """
-    from oneof.cli.encoding import Encoded, kinds_of, refuse_labels, said_of
+    from oneof.cli.encoding import Encoded, kinds_of, said_of
     from oneof.cli.model_tables import refuse_image
     from oneof.data.on_disk.encoded import categories
     from oneof.data.on_disk.source import NUMERIC
@@ -53,6 +53,7 @@ def training_rows(
     from oneof.data.on_disk.table import stored
     from oneof.io.files import cache_folder
     from oneof.pipeline import TableEncoder
+    from oneof.pipeline.label_columns import refuse_labels
 
     source, asked = source_of(table), kinds_of(kinds)
     held = {name: kind for name, kind in source.kinds().items() if name not in (labels.column, *others)}
@@ -64,7 +65,7 @@ def training_rows(
     kept = stored(source, labels.column, labels.separator, [], apart, folder, not wanted.quiet, encoder)
     if kept.encoder is not None and kept.y is not None:
         rows = categories(kept.encoder, kept.X[:_JUDGED])
-        refuse_labels(rows, kept.encoder, asked, kept.y[: len(rows)])
+        refuse_labels(rows, kept.encoder.used_columns(), asked, kept.y[: len(rows)])
     return said_of(Encoded(kept.X, kept.encoder)), kept.y
 
 

@@ -67,6 +67,7 @@ def review(
     if static is None:
         need_server()
     labels = label_options(candidates, candidates_prefix, separator, votes, long, counts, votes_file, denial)
+    labels.check_apart(ids=column_names(ids))
     fitted, material = material_of(model, table, labels, column_names(ids), images, text)
     if static is not None:
         write_static(fitted, model, material, static, limit, [model, table])

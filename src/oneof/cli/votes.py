@@ -1,5 +1,6 @@
 """Options for votes of several annotators: which columns hold them, and how they are read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,6 +12,8 @@ from oneof.errors import InputError
 if TYPE_CHECKING:
     from oneof.data.tables import Table
     from oneof.labels import Votes
+
+_ENOUGH = 10  # rows, from which on it is no chance that numbers have the same sum in all
 
 VoteColumns = Annotated[
     str | None,
@@ -67,6 +70,8 @@ class VoteOptions:
         from oneof.labels import from_votes
 
         options = {"separator": self.separator, "denial": self.denial} | long
+        for name in self.columns[2:] if long else self.columns:
+            _refuse_measurements(name, votes[name])
         if classes is None:
             return from_votes(votes, **options)
         # As text, in which files hold labels; the classes of a model may be numbers.
@@ -93,6 +98,7 @@ class VoteOptions:
                 raise InputError(
                     f"the column {name!r} holds {cell!r} in row {row}, but --counts are whole numbers"
                 )
+        _refuse_forgotten(data, counts)
         return vote_counts(counts, classes)
 
 
@@ -110,6 +116,18 @@ class Labels(NamedTuple):
         if self.prefix is not None:
             return []
         return self.given.in_table if self.given else [self.column]
+
+    def check_apart(self, dropped: Sequence[str] = (), ids: Sequence[str] = ()) -> None:
+        """Refuse columns that are to be left out, or to name rows, and hold the labels."""
+        tasks = self.in_table[:1] if self.given and self.given.kind == "long" else []
+        kind = self.given.kind if self.given else "candidates"
+        option = "--candidates-prefix" if self.prefix is not None else f"--{kind}"
+        for what, names in (("--drop", dropped), ("--id", [name for name in ids if name not in tasks])):
+            for name in names:
+                if name in self.in_table or (self.prefix is not None and name.startswith(self.prefix)):
+                    raise InputError(
+                        f"{what} names {name!r}, which holds labels by {option}; leave it out of one of them"
+                    )
 
 
 def label_options(
@@ -198,6 +216,38 @@ def vote_options(
     if kind == "counts" and (separator is not None or denial is not None):
         raise InputError("--counts are numbers; leave out --separator and --denial")
     return VoteOptions(kind, columns, separator, denial, votes_file)
+
+
+def _refuse_measurements(name: str, column: Any) -> None:
+    """Refuse votes that are all numbers, and not all whole, as from_votes does where they are no text."""
+    import numpy as np
+    import pandas as pd
+
+    texts = column.dropna().astype(str).str.strip()
+    numbers = pd.to_numeric(texts[texts != ""], errors="coerce").to_numpy(dtype=float)
+    if np.isfinite(numbers).all() and (numbers % 1 != 0).any():
+        cell = texts[texts != ""].iloc[int((numbers % 1 != 0).argmax())]
+        raise InputError(
+            f"the column {name!r} of votes holds {cell!r}, but must hold the labels of one annotator, which are "
+            "class names; name another column, or turn its numbers into names"
+        )
+
+
+def _refuse_forgotten(data: "Table", counts: Any) -> None:
+    """Refuse counts that have the same sum in every row together with one further column, and not without it."""
+    import numpy as np
+    import pandas as pd
+
+    sums = counts.sum(axis=1).to_numpy()
+    if isinstance(data.rows, np.ndarray) or len(sums) < _ENOUGH or (sums == sums[0]).all():
+        return
+    for name in data.rows.columns.difference(data.columns.columns, sort=False):
+        more = pd.to_numeric(data.rows[name], errors="coerce").to_numpy(dtype=float)
+        if (more >= 0).all() and (more % 1 == 0).all() and (sums + more == sums[0] + more[0]).all():
+            raise InputError(
+                f"the column {name!r} and those of --counts add up to {sums[0] + more[0]:g} in every row, as the "
+                f"counts of all classes do; pass --counts {','.join([*counts, name])}, or --drop {name}"
+            )
 
 
 def _one_row_a_task(data: "Table", columns: list[str]) -> "tuple[Table, Any, Any]":

@@ -79,7 +79,8 @@ class CommonSettings:
         "adamw",
         doc="Stochastic gradient descent with momentum, or AdamW, whose steps of a weight do not grow with its "
         "gradients. None is adamw for the linear and mlp networks and with +frozen, where it learns more from "
-        "real tables (docs/results/defaults.md), unless lr or weight_decay is given: these are then sgd's. "
+        "real tables (docs/results/defaults.md), unless lr or weight_decay is given: these are then sgd's, "
+        "and a grid of rates with None among them mixes adamw and sgd. "
         "For other networks None is sgd, and for the linear one of LWS.",
         roles=Role.LATER,
     )

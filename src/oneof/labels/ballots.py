@@ -12,11 +12,17 @@ from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import listed, shown
 from oneof.labels.annotators import Ballots, from_counts
-from oneof.labels.names import column_names, columns_of, number_labels
+from oneof.labels.names import are_numbers, column_names, columns_of, number_labels
 from oneof.labels.reading import is_blank, to_python, unwrap
 from oneof.labels.separators import warn_of_joined
 from oneof.labels.validation import rows_text
-from oneof.labels.vote_columns import check_vote_columns, warn_of_denials, warn_of_ids, warn_of_swapped
+from oneof.labels.vote_columns import (
+    check_no_counts,
+    check_vote_columns,
+    warn_of_denials,
+    warn_of_ids,
+    warn_of_swapped,
+)
 
 
 class Read(NamedTuple):
@@ -26,6 +32,7 @@ class Read(NamedTuple):
     classes: NDArray[Any]
     annotators: list[Any] | None
     tasks: NDArray[Any] | None
+    numbered: bool = False  # classes are numbers of columns
 
 
 class Marks(NamedTuple):
@@ -102,7 +109,8 @@ def read_counts(counts: Any, classes: Any) -> Read:
         )
     names = column_names(columns_of(counts), classes, matrix.shape[1], "counts")
     warn_of_ids(matrix, names)
-    return Read(from_counts(matrix), names, None, None)
+    numbered = classes is None and are_numbers(columns_of(counts))
+    return Read(from_counts(matrix), names, None, None, numbered)
 
 
 def _read(
@@ -156,6 +164,7 @@ def _rows(votes: Any) -> list[Any]:
                 f"votes holds a {type(row).__name__} in row {number}, but each row must list the labels of "
                 "all annotators: pass a 2-d array, a DataFrame or nested lists"
             )
+    check_no_counts(votes)
     return rows
 
 

@@ -179,6 +179,7 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
     if isinstance(y, NamedSets):
         return _read_named(y, classes, separator)
     own = y.classes.tolist() if isinstance(y, WeightedSets) else None
+    fixed = isinstance(y, WeightedSets) and not y.numbered
     y = unwrap(y if own is None else y.candidates, "y")
     if own is None and isinstance(y, np.ndarray | pd.DataFrame) and y.shape[1] == 1:
         y = column_or_1d(np.asarray(y), warn=True).tolist()
@@ -186,7 +187,7 @@ def _read(y: Any, classes: Any, separator: str | None) -> tuple[AnySets, NDArray
         if separator is not None:
             raise KindError("separator is given, but y is a matrix: pass strings, or leave separator out")
         fix = "" if own is None else _WEIGHTED_FIX
-        return _read_matrix(y), column_names(own or columns_of(y), classes, y.shape[1], "y", fix)
+        return _read_matrix(y), column_names(own or columns_of(y), classes, y.shape[1], "y", fix, fixed)
     labels, rows = flatten(y if separator is None else split(to_python(y), separator))
     if classes is None:
         warn_of_joined(y if separator is None else labels)

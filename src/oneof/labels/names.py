@@ -89,11 +89,14 @@ def _check_label(label: Any, source: str) -> None:
         raise InputError(f"{kind}. {source} holds {found}, but labels must be strings or integers: convert them")
 
 
-def column_names(own: list[Any] | None, classes: Any, width: int, source: str, fix: str = "") -> NDArray[Any]:
+def column_names(
+    own: list[Any] | None, classes: Any, width: int, source: str, fix: str = "", fixed: bool = False
+) -> NDArray[Any]:
     """Name the columns of a matrix: by `classes`, else by its ``own`` names, else by number.
 
     Classes that are partly the own names, or these in another order, are refused with the ``fix``: columns would
-    be swapped silently.
+    be swapped silently. ``fixed`` names are labels that somebody gave: all other classes are refused, but for
+    numbers of columns.
     """
     if classes is None:
         return np.arange(width) if own is None else class_names(own, f"the header of {source}")
@@ -105,8 +108,8 @@ def column_names(own: list[Any] | None, classes: Any, width: int, source: str, f
     if own is None or own == names.tolist():
         return names
     same = set(own) == set(names.tolist())
-    numbered = own == list(range(len(own)))  # pandas names columns so where they have no names
-    if same or not (numbered or set(own).isdisjoint(names.tolist())):
+    foreign = fixed and not are_numbers(names.tolist())
+    if foreign or same or not (are_numbers(own) or set(own).isdisjoint(names.tolist())):
         how = "[classes] to reorder" if same else ".reindex(columns=classes, fill_value=0) to complete"
         raise ForeignLabelsError(
             f"the columns of {source} are [{listed(own)}], but the classes are, in this order, [{listed(names)}]",
@@ -114,6 +117,11 @@ def column_names(own: list[Any] | None, classes: Any, width: int, source: str, f
             also_for_model=True,
         )
     return names
+
+
+def are_numbers(own: list[Any] | None) -> bool:
+    """Tell whether columns have no names but their numbers, which pandas gives them."""
+    return own is None or own == list(range(len(own)))
 
 
 def columns_of(table: Any) -> list[Any] | None:

@@ -12,7 +12,7 @@ from oneof.labels.sparse_sets import AnySets, SparseSets, most_likely
 _S = TypeVar("_S", bound=AnySets)
 Encoded = tuple[NDArray[np.bool_], NDArray[Any]]
 _ENOUGH_ROWS, _NEARLY_ALL = 10, 0.9  # rows to score, and the share of them that tells that they are of one class
-_BALANCE = "pass a splitter that keeps labels in balance: cv=oneof.CandidateKFold(5)"
+_BALANCE = "split them in balance, as cv=oneof.CandidateKFold(5) does in tools of scikit-learn"
 
 
 class ForeignLabelsError(InputError):
@@ -103,10 +103,14 @@ def check_encoded(candidates: _S, names: NDArray[Any], complaint: str) -> tuple[
     return candidates, names
 
 
-def rows_text(indices: ArrayLike) -> str:
-    """Name rows in a message, the first ten and how many there are: "rows 3, 8, 12 (3 in all)"."""
+def rows_text(indices: ArrayLike, number: int | None = None) -> str:
+    """Name rows in a message, the first ten and how many there are: "rows 3, 8, 12 (3 in all)".
+
+    ``number`` is that of all rows, where only the first ones are given.
+    """
     rows = np.unique(np.asarray(indices))
-    if len(rows) == 1:
+    number = number or len(rows)
+    if number == 1:
         return f"row {rows[0]}"
-    shown = ", ".join(map(str, rows[:10])) + (", ..." if len(rows) > 10 else "")
-    return f"rows {shown} ({len(rows)} in all)"
+    shown = ", ".join(map(str, rows[:10])) + (", ..." if number > 10 else "")
+    return f"rows {shown} ({number} in all)"

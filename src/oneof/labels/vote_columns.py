@@ -1,4 +1,4 @@
-"""Tables that cannot be votes: one row for each vote, or columns of ids, dates and measurements."""
+"""Tables that cannot be votes: one row for each vote, columns of ids, dates and measurements, or of counts."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ _LABELS = {"label", "vote", "answer", "class", "category", "response", "annotati
 _KINDS = (("task", _TASKS), ("worker", _WORKERS), ("label", _LABELS))
 _DENIAL = "not "
 _ENOUGH = 10  # votes in a column, from which on it tells whether others give the same labels
+_MANY, _LESS = 30, 0.5  # rows, from which on variances tell; of those that columns without a relation have
 _SHARED = 0.1  # of the votes in a column; below it, its values are hardly those of the other columns
 
 
@@ -49,6 +50,35 @@ def check_vote_columns(votes: Any) -> None:
             f"hardly any value of the column {shown(name)} of votes occurs in another column, but annotators give "
             "the same labels: drop the column if it holds none, or if every row holds one vote, "
             + _long(given, "task", "worker", "label")
+        )
+
+
+def check_no_counts(votes: Any) -> None:
+    """Refuse a table with a column for each class, of counts or of 0 and 1, and warn of what looks like one.
+
+    The numbers of such a row share its votes, so that they have a fixed sum, or one that varies less than the sum
+    of columns without a relation: Var(sum_a v_a) < sum_a Var(v_a). Of annotators it varies more, for they agree.
+    """
+    try:
+        numbers = np.asarray(votes)
+    except ValueError:  # rows of different lengths, as they have with annotators alone
+        return
+    if numbers.dtype.kind not in "biuf" or numbers.ndim != 2 or len(numbers) < _ENOUGH or numbers.shape[1] < 3:
+        return  # of two columns it cannot be told: two people may disagree in every row
+    numbers = numbers.astype(np.float64)
+    if not np.isfinite(numbers).all() or (numbers % 1 != 0).any() or numbers.min() < 0 or numbers.max() > 2**32:
+        return
+    apart = numbers.var(axis=0).sum()
+    sums, fix = numbers.sum(axis=1), "the matrix itself as y" if numbers.max() <= 1 else "vote_counts(votes)"
+    if apart > 0 and (sums == sums[0]).all():
+        raise InputError(
+            f"the numbers of every row of votes add up to {sums[0]:g}, as those of a column for each class do, "
+            f"but from_votes takes a column for each annotator: pass {fix}, or class names in place of numbers"
+        )
+    if len(numbers) >= _MANY and sums.var() < _LESS * apart:
+        warn(
+            "where one column of votes holds a larger number, others hold smaller ones, as columns of classes do, "
+            f"while annotators agree: pass {fix} if the columns are classes"
         )
 
 

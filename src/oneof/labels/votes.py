@@ -191,6 +191,7 @@ def _weighed(read: Read, min_votes: int, aggregate: str | None) -> Votes:
         confusion=found.confusion,
         correlation=found.correlation,
         tasks=read.tasks,
+        numbered=read.numbered,
     )
 
 

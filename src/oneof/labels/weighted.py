@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from oneof.errors import InputError, KindError
 from oneof.io.arguments import as_array, as_floats
 from oneof.io.words import reason, shown
-from oneof.labels.names import column_names, columns_of
+from oneof.labels.names import are_numbers, column_names, columns_of
 from oneof.labels.sparse_sets import SparseSets
 from oneof.labels.validation import check_encoded, rows_text
 
@@ -36,7 +36,8 @@ class WeightedSets:
     Notes
     -----
     ``candidates`` are the sets alone, sparse where the weights are; ``numpy.asarray`` gives them as a boolean
-    array, and ``sets[rows]`` some of the rows, as scikit-learn's splitters ask for.
+    array, and ``sets[rows]`` some of the rows, as scikit-learn's splitters ask for. ``numbered`` says whether
+    columns have numbers alone: a model takes these for its classes in their order, and names for what they name.
 
     Examples
     --------
@@ -47,6 +48,7 @@ class WeightedSets:
 
     weights: Any = field(metadata={"rows": True})  # (n, K), an array or a sparse matrix
     classes: NDArray[Any]
+    numbered: bool = field(default=False, kw_only=True)  # classes are numbers of columns, not names
 
     def __init__(self, weights: Any, classes: Any = None) -> None:
         if isinstance(weights, WeightedSets):
@@ -62,6 +64,7 @@ class WeightedSets:
         )
         object.__setattr__(self, "weights", scaled)
         object.__setattr__(self, "classes", names)
+        object.__setattr__(self, "numbered", classes is None and are_numbers(columns_of(weights)))
 
     @property
     def candidates(self) -> Any:

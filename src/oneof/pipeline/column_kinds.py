@@ -177,10 +177,12 @@ def as_dates(name: Any, column: Any, form: str | None) -> Any:
     if types.is_datetime64_any_dtype(column.dtype):
         form = None
     cells = column.astype(object).where(present, None)
+    if form is None and any(isinstance(cell, str) for cell in cells):
+        form = ISO  # pandas would guess whether 1/2/2026 is in January, with a warning of its own
     dates = _parsed(cells.map(lambda cell: cell.strip() if isinstance(cell, str) else cell), form)
     bad = np.flatnonzero(dates.isna().to_numpy() & present)
     if bad.size:
-        written = "" if form is None else f" of the format {form}"
+        written = "" if form is None else " such as 2024-12-31" if form == ISO else f" of the format {form}"
         raise InputError(
             f"the column {shown(name)} holds {shown(column.iloc[bad[0]], 60)} in row {bad[0]}, but is a column of "
             f"dates{written}; mend the cell or leave it empty"

@@ -17,9 +17,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
 from oneof.estimator.model_header import MisfitError
-from oneof.io.words import join_first, shown, warn
-from oneof.labels import rows_text
+from oneof.io.words import join_first
 from oneof.pipeline.column_kinds import Array, as_dates, as_numbers, as_texts
+from oneof.pipeline.unknown_categories import NAMED, Unknown
 
 _MOST_CATEGORIES = 255  # columns of one category: the most frequent ones
 _COMPONENTS, _NGRAMS = 30, 10_000  # of a text
@@ -146,9 +146,18 @@ class Categories:
     def transform(self, frame: Any) -> Array:
         """Return columns of 0 and 1; a category that is not known has only 0."""
         cells = np.stack([as_texts(frame[column["name"]]) for column in self.columns], axis=1)
-        for column, texts in zip(self.columns, cells.T, strict=True):
-            self._warn_of_unknown(column, texts)
         return np.asarray(self._encoder.transform(cells))
+
+    def unknown(self, frame: Any) -> dict[str, Unknown]:
+        """Return the cells that no row had in training, by column; not of columns with very many categories."""
+        found = {}
+        for column in self.columns:
+            if len(column["categories"]) < _MOST_CATEGORIES:
+                texts, known = as_texts(frame[column["name"]]), {*column["categories"], None}
+                rows = [row for row, cell in enumerate(texts) if cell not in known]
+                if rows:
+                    found[column["name"]] = Unknown(texts[rows[0]], rows[:NAMED], len(rows))
+        return found
 
     def names(self) -> list[str]:
         """Return the names of the new columns."""
@@ -189,13 +198,6 @@ class Categories:
         self._encoder = OneHotEncoder(categories=lists, handle_unknown="ignore", sparse_output=False)
         self._encoder.fit(np.array([[each[0] for each in lists]], dtype=object))
         return self
-
-    def _warn_of_unknown(self, column: CategoryFacts, texts: Array) -> None:
-        known = {*column["categories"], None}
-        rows = [row for row, cell in enumerate(texts) if cell not in known]
-        if rows and len(column["categories"]) < _MOST_CATEGORIES:
-            found = f"the column {shown(column['name'])} holds {shown(texts[rows[0]], 60)} in {rows_text(rows)}"
-            warn(f"{found}, which no row had in training; it counts as none of the categories")
 
 
 class Text:

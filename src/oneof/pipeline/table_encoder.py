@@ -27,6 +27,8 @@ from oneof.pipeline.columns import (
     Text,
     TextFacts,
 )
+from oneof.pipeline.label_columns import refuse_labels
+from oneof.pipeline.unknown_categories import Unknown
 
 
 class EncoderFacts(TypedDict):
@@ -90,7 +92,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : frame or array of shape (n, columns)
             A table of pandas or polars; columns of an array are named x0, x1 and so on.
-        y : ignored
+        y : candidate sets, optional
+            Labels of the rows, as the classifier of a pipeline takes them: a category that is a candidate of
+            nearly all of its rows is refused, since it holds labels, unless `kinds` names it.
         """
         frame = self._frame(X, fitting=True)
         wanted = self._wanted(frame)
@@ -123,13 +127,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, kind in found.items():
             if kind.fix:
                 warn(f"the column {shown(name, 60)} is doubtful ({self.said_[name]}); {kind.fix}")
+        if y is not None:
+            refuse_labels(frame, self.used_columns(), wanted, y)
         return self
 
     def transform(self, X: Any) -> Array:
         """Return a table as numbers (n, outputs) of float64; what cannot be read as in training is refused."""
         check_is_fitted(self)
         frame = self._frame(X, fitting=False)
+        for name, cells in self.unknown(frame).items():
+            cells.warn(name)
+        return self.encode(frame)
+
+    def encode(self, frame: Any) -> Array:
+        """Return a frame of the columns that are used as numbers, without a word on unknown categories."""
         return np.concatenate([block.transform(frame) for block in self.blocks_], axis=1)
+
+    def unknown(self, frame: Any) -> dict[str, Unknown]:
+        """Return what the columns of categories hold that no row had in training."""
+        blocks = [block for block in self.blocks_ if isinstance(block, Categories)]
+        return {name: cells for block in blocks for name, cells in block.unknown(frame).items()}
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of numbers, such as "pet=cat"."""

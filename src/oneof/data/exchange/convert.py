@@ -33,6 +33,7 @@ class Format:
     read: Callable[..., Annotations]
     write: Callable[[Annotations, Path], None]
     extensions: tuple[str, ...]
+    names: tuple[str, ...] = ()  # what may be called otherwise in a file: the labels (field), what they are about
 
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -40,9 +41,9 @@ FORMATS: dict[str, Format] = {
     "table": Format(read_our_table, write_our_table, _TABLES),
     "crowd-kit": Format(read_crowd_kit, write_crowd_kit, _TABLES),
     "cleanlab": Format(read_cleanlab, write_cleanlab, (*_TABLES, ".npy", ".npz")),
-    "label-studio": Format(read_label_studio, write_label_studio, (".json",)),
-    "argilla": Format(read_argilla, write_argilla, (".json",)),
-    "hugging-face": Format(read_hugging_face, write_hugging_face, (".parquet",)),
+    "label-studio": Format(read_label_studio, write_label_studio, (".json",), ("field", "about")),
+    "argilla": Format(read_argilla, write_argilla, (".json",), ("field",)),
+    "hugging-face": Format(read_hugging_face, write_hugging_face, (".parquet",), ("field",)),
 }
 
 
@@ -100,6 +101,13 @@ def convert(
         raise KindError(f"labelled is {shown(labelled, 60)}, but must be True or False; pass one of them")
     source, target = as_path(source, "source"), as_path(target, "target")
     kind = _target_format(target, to_format)
+    for option, value in (("field", field), ("about", about)):
+        if value is not None and option not in FORMATS[kind].names:
+            having = [name for name, each in FORMATS.items() if option in each.names]
+            raise InputError(
+                f"{option} is {shown(value, 60)}, but {shown(target)} is written as {kind}, which has none; leave "
+                f"it out, or write {' or '.join(having)}"
+            )
     others = None if tasks is None else as_path(tasks, "tasks")
     check_target(target, [each for each in (source, others) if each is not None], table=False)
     found = read_annotations(source, from_format, **options)

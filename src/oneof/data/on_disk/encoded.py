@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from oneof.data.on_disk.source import Piece, Show, Source, Take
 from oneof.errors import InputError
 from oneof.pipeline import TableEncoder
+from oneof.pipeline.unknown_categories import Unknown
 
 _ROWS, _CELLS = 2**17, 2**22  # of a sample, at most
 
@@ -80,15 +81,21 @@ class EncodedRows:
         return self._source.identity()
 
     def pieces(self, written: Sequence[str], numbers: Sequence[str], take: Take, show: Show) -> Iterator[Piece]:
-        """Encode frame by frame."""
-        rows = 0
+        """Encode frame by frame; of unknown categories there is one warning for each column, at the end."""
+        rows, unknown = 0, dict[str, Unknown]()
         for frame in frames_for(self._source, self._encoder, written, show):
+            used = frame[list(self._encoder.used_columns())]
             try:
-                encoded = self._encoder.transform(frame[list(self._encoder.used_columns())])
+                encoded = self._encoder.encode(used)
             except InputError as error:
                 raise InputError(f"{self.name}, in the rows from {rows} on: {error}") from None
+            none = Unknown("", [], 0)
+            for name, cells in self._encoder.unknown(used).items():
+                unknown[name] = unknown.get(name, none).joined(cells, rows)
             yield Piece([take(encoded)], frame[list(written)])
             rows += len(frame)
+        for name, cells in unknown.items():
+            cells.warn(name)
 
     def refuse(self, numbers: Sequence[str], sound: int, why: str) -> NoReturn:
         """Say why."""
