@@ -111,7 +111,9 @@ class Scaler:
     @classmethod
     def _fit_sparse(cls, matrix: Any, share: Array, scaling: str | None) -> "Scaler":
         mean = share @ matrix
-        std = np.sqrt(np.maximum(share @ matrix.multiply(matrix).tocsr() - mean**2, 0.0))
+        mean_square = share @ matrix.multiply(matrix).tocsr()
+        variance = mean_square - mean**2
+        std = np.sqrt(np.where(variance > 1e-12 * mean_square, variance, 0.0))  # below is what rounding leaves
         std = _divisors(mean, std, scaling)
         return cls(torch.zeros(len(mean), dtype=torch.float64), torch.as_tensor(std))
 
