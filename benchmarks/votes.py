@@ -118,8 +118,10 @@ def counted(votes: np.ndarray) -> np.ndarray:
 # --- what is compared ----------------------------------------------------------------------------------------
 
 
-def resolved(x: np.ndarray, y: np.ndarray, votes: np.ndarray, source: str, seed: int) -> dict[str, float]:
-    """Return the percentage of rows that each way resolves right."""
+def resolved(
+    x: np.ndarray, y: np.ndarray, votes: np.ndarray, source: str, seed: int
+) -> tuple[dict[str, float], str | None]:
+    """Return the percentage of rows that each way resolves right, and the scaling that `resolve` has chosen."""
     counts = counted(votes)
     if source == "people":
         weighed = oneof.vote_counts(counts)
@@ -133,6 +135,7 @@ def resolved(x: np.ndarray, y: np.ndarray, votes: np.ndarray, source: str, seed:
     by_regression, by_network = cleanlab_consensus(
         votes, [regression, network_out_of_fold(x, labels, folds, seed)]
     )
+    by_resolve = oneof.resolve(model, x, weighed, random_state=seed)
     right = {
         "majority": top[np.arange(len(y)), y] / top.sum(1),  # of ties the mean over all ways to break them
         "dawid-skene": weighed.consensus == y,
@@ -140,9 +143,10 @@ def resolved(x: np.ndarray, y: np.ndarray, votes: np.ndarray, source: str, seed:
         "cleanlab, same network": by_network == y,
         "regression, our votes": calibrated_posterior(np.log(regression), weighed.weights).argmax(1) == y,
         "idgp": model.fit(x, weighed).transduction_ == y,
-        "idgp, resolve": oneof.resolve(model, x, weighed, random_state=seed).label == y,
+        "idgp, resolve": by_resolve.label == y,
     }
-    return {name: round(100 * float(values.mean()), 4) for name, values in right.items()}
+    percent = {name: round(100 * float(values.mean()), 4) for name, values in right.items()}
+    return percent, by_resolve.scaling
 
 
 def regression_out_of_fold(x: np.ndarray, labels: np.ndarray, folds: StratifiedKFold) -> np.ndarray:
@@ -219,7 +223,7 @@ def run() -> None:
         begin = time.monotonic()
         rows = np.random.default_rng(number).choice(len(x), ROWS, replace=False)
         votes = draw(source, per_row, data.y[rows], data.counts[rows], seed)
-        record["right"] = resolved(x[rows], data.y[rows], votes, source, seed)
+        record["right"], record["scaling"] = resolved(x[rows], data.y[rows], votes, source, seed)
         record |= {"cleanlab": CLEANLAB, "seconds": round(time.monotonic() - begin, 1), **circumstances("cpu")}
         with LEDGER.open("a") as file:
             file.write(json.dumps(record) + "\n")

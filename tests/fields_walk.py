@@ -35,7 +35,10 @@ BESIDE = {
 # Which method shows a field that all have, where CC refuses it.
 ALL_HAVE = {"outside_rule": "proden"}
 # Values that no rule finds. All views of a table but these are the row itself.
-OTHERS = {"views": "jitter+jitter", "checkpoint": "other.checkpoint", "random_state": 1, "patience": 1}
+OTHERS = {
+    "views": "jitter+jitter", "checkpoint": "other.checkpoint", "random_state": 1, "patience": 1,
+    "scaling": "whole",  # None is columns
+}  # fmt: skip
 
 
 def every_field():

@@ -200,6 +200,9 @@ SETTING_ROWS = [
         "a device as a number", ValueError, lambda k: k.model(device=0.5).fit(k.X, k.S), "device is of type float"
     ),
     refused(
+        "a scaling of another library", ValueError, lambda k: k.model(scaling="standard").fit(k.X, k.S), "'whole'"
+    ),
+    refused(
         "precision of another library",
         ValueError,
         lambda k: k.model(precision="fp16").fit(k.X, k.S),

@@ -12,6 +12,7 @@ from oneof.estimator.class_weights import accepts_class_weight
 from oneof.estimator.fields import Role, choice, count, flag, hyperparameters, number, setting
 from oneof.nn.networks import NETWORKS, Factory
 from oneof.train.course import SCHEDULES
+from oneof.train.rows import SCALINGS
 
 
 def _accepts_views(value: Any) -> bool:
@@ -130,6 +131,15 @@ class CommonSettings:
         doc="How much labels off the sets weigh, where outside is not 0: so much that they have that share of all "
         "probability, or, by ALIM's rule, that one of them is the likeliest in that share of the rows.",
         roles=Role.LATER,
+    )
+    scaling: str | None = choice(
+        None,
+        *SCALINGS,
+        doc="What the columns of a table are divided by, once each is centred by its mean: each by its own "
+        "standard deviation (columns), or all by one number, the root of their mean variance (whole). Where "
+        "variances say how much columns matter, as those of principal components and of embeddings do, whole "
+        "keeps that. None is columns, but `oneof.resolve` then compares both. Images have one scale a channel.",
+        roles=Role.VARIES_IN_STACK | Role.LATER,
     )
     views: str | None = setting(
         None,

@@ -194,7 +194,7 @@ def _set_up(model: MethodBase, x: Array, weight: Array, earlier: EarlierFit | No
     if is_pretrained(model.network):  # which normalises pixels from 0 to 1 as it was trained
         return Setup(seed, torch.as_tensor(held_out), Scaler.of_pixels(x))
     with np.errstate(over="ignore", invalid="ignore"):
-        scaler = Scaler.fit(x, training, weight[training])
+        scaler = Scaler.fit(x, training, weight[training], model.scaling)
     if not (is_finite(scaler.mean) and is_finite(scaler.std)):
         raise InputError(
             f"X holds values as large as {np.abs(values_of(x)).max():g}, whose standard deviation is not finite; "

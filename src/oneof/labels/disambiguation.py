@@ -27,9 +27,11 @@ class Disambiguation(_Choice):
 
     Unpacks to these three. ``outside`` (n,) is how likely it is that no candidate is the true label, which only
     models with ``outside=`` give a chance; ``label`` is none of the candidates where that is the best answer.
+    ``scaling`` is the one that `oneof.resolve` has chosen; None where nothing was left open.
     """
 
     outside: Floats
+    scaling: str | None = None
 
     def __new__(
         cls, label: NDArray[Any], probability: Floats, margin: Floats, outside: Floats | None = None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Array = NDArray[Any]
+SCALINGS = ("columns", "whole")  # of tables; the first where nothing is said
 
 # Of sparse rows that are made dense together, and of large images: 64 MB in float32, which goes back to the system
 # when it is freed. Of blocks below 32 MB, with small results between them, glibc keeps nearly all.
@@ -68,6 +69,8 @@ def images_at_once(shape: Sequence[int], usual: int) -> int:
 class Scaler:
     """Mean and standard deviation of the training rows: for each feature of a table, each channel of an image.
 
+    A table that is scaled as a whole has one deviation for all features, the root of their mean variance:
+    ``s^2 = (1/d) sum_j s_j^2`` over the d features that are not constant. Images are always scaled by channels.
     Sparse rows are scaled and not centred, which would fill them: their mean is stored as 0.
     """
 
@@ -75,18 +78,19 @@ class Scaler:
     std: Tensor
 
     @classmethod
-    def fit(cls, x: Array, rows: Array, weight: Array) -> "Scaler":
+    def fit(cls, x: Array, rows: Array, weight: Array, scaling: str | None = None) -> "Scaler":
         """Learn from some rows of a table (n, features) or of images (n, channels, height, width), block by block.
 
-        Constant features get std 1.
+        ``scaling`` is one of `SCALINGS`; None is the first. Constant features get std 1.
         """
         share = weight / weight.sum()
         if isinstance(x, SparseRows):
-            return cls._fit_sparse(x.matrix[rows], share)
+            return cls._fit_sparse(x.matrix[rows], share, scaling)
         if x.ndim == 2:
             blocks = [slice(i, i + _TABLE_BLOCK) for i in range(0, len(rows), _TABLE_BLOCK)]
             mean = sum(share[b] @ x[rows[b]] for b in blocks)
             std = np.sqrt(sum(share[b] @ (x[rows[b]] - mean) ** 2 for b in blocks))
+            std = _divisors(mean, std, scaling)
         else:
             size = _IMAGE_BLOCK
             if x.dtype == np.uint8:  # whose moments are exact, whatever the blocks
@@ -95,8 +99,8 @@ class Scaler:
             moments = [_image_moments(x[rows[b]]) for b in blocks]
             first, second = (np.concatenate(moment) for moment in zip(*moments, strict=True))  # (n, channels)
             mean, mean_square = (share @ first)[:, None, None], (share @ second)[:, None, None]
-            std = np.sqrt(np.maximum(mean_square - mean**2, 0.0))
-        return cls(torch.as_tensor(mean), torch.as_tensor(_without_constants(mean, std)))
+            std = _divisors(mean, np.sqrt(np.maximum(mean_square - mean**2, 0.0)))
+        return cls(torch.as_tensor(mean), torch.as_tensor(std))
 
     @classmethod
     def of_pixels(cls, x: Array) -> "Scaler":
@@ -105,10 +109,13 @@ class Scaler:
         return cls(torch.zeros(shape, dtype=torch.float64), torch.full(shape, largest, dtype=torch.float64))
 
     @classmethod
-    def _fit_sparse(cls, matrix: Any, share: Array) -> "Scaler":
+    def _fit_sparse(cls, matrix: Any, share: Array, scaling: str | None) -> "Scaler":
         mean = share @ matrix
-        std = np.sqrt(np.maximum(share @ matrix.multiply(matrix).tocsr() - mean**2, 0.0))
-        return cls(torch.zeros(len(mean), dtype=torch.float64), torch.as_tensor(_without_constants(mean, std)))
+        mean_square = share @ matrix.multiply(matrix).tocsr()
+        variance = mean_square - mean**2
+        std = np.sqrt(np.where(variance > 1e-12 * mean_square, variance, 0.0))  # below is what rounding leaves
+        std = _divisors(mean, std, scaling)
+        return cls(torch.zeros(len(mean), dtype=torch.float64), torch.as_tensor(std))
 
     @staticmethod
     def shape_for(row: tuple[int, ...]) -> tuple[int, ...]:
@@ -187,10 +194,12 @@ def first_rows(rows: Tensor | HostRows, count: int) -> Tensor | HostRows:
     return replace(rows, rows=rows.rows[:count]) if isinstance(rows, HostRows) else rows[:count]
 
 
-def _without_constants(mean: Array, std: Array) -> Array:
-    """Return std, with 1 for constant features."""
+def _divisors(mean: Array, std: Array, scaling: str | None = None) -> Array:
+    """Return std, or for a whole table the root of its mean square; with 1 for constant features."""
     # Rounding leaves a constant column with a tiny std; dividing by that would blow noise up.
     constant = std <= 1e-12 * np.maximum(np.abs(mean), 1.0)
+    if scaling == "whole" and not constant.all():
+        std = np.sqrt(np.mean(std[~constant] ** 2))
     return np.where(constant, 1.0, std)
 
 
