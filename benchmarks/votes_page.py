@@ -69,10 +69,12 @@ def tables() -> str:
     """Return what was resolved, and the differences."""
     records = read()
     found = by_setting(records)
-    lines = [_row(["votes of", "a row", *WAYS, "draws"]), _row(["---"] * (len(WAYS) + 3))]
+    lines = [_row(["votes of", "a row", *WAYS, "draws", "scaled as a whole"]), _row(["---"] * (len(WAYS) + 4))]
     for (source, votes), draws in found.items():
         means = [f"{fmean(draw[way] for draw in draws):.2f}" for way in WAYS]
-        lines.append(_row([source, str(votes), *means, str(len(draws))]))
+        alike = [r for r in records if (r["source"], r["votes"]) == (source, votes)]
+        whole = sum(r.get("scaling") == "whole" for r in alike)  # by `oneof.resolve`
+        lines.append(_row([source, str(votes), *means, str(len(draws)), str(whole)]))
     lines += ["", _row(["votes of", "a row", *(f"{ours} - {other}" for ours, other in DIFFERENCES)])]
     lines.append(_row(["---"] * (len(DIFFERENCES) + 2)))
     for (source, votes), draws in found.items():

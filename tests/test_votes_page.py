@@ -43,6 +43,16 @@ def test_the_page_never_mixes_settings(page, monkeypatch, tmp_path):
     assert RECORDS[-1] in page.read()
 
 
+def test_the_page_counts_in_how_many_draws_columns_were_scaled_as_a_whole(page, monkeypatch, tmp_path):
+    first = next(record for record in RECORDS if record["models"] == RECORDS[-1]["models"])
+    drawn = [first | {"scaling": scaling} for scaling in ("whole", "columns", "whole")]
+    monkeypatch.setattr(page, "LEDGER", tmp_path / "votes.jsonl")
+    page.LEDGER.write_text("\n".join(map(json.dumps, drawn)))
+    header, _, row, *_ = page.tables().splitlines()
+    assert header.endswith("| draws | scaled as a whole |")
+    assert row.endswith("| 3 | 2 |")
+
+
 def test_settings_tell_one_rule_for_defaults_from_another(benchmark, monkeypatch):
     before = benchmark.settings()
     assert [each["method"] for each in before] == ["IDGP", "CC"]
