@@ -130,6 +130,7 @@ def test_no_value_of_the_baseline_changes():
 
 WITHOUT_KEYS = (
     "review",
+    "compare",
     "idgp-defaults",
     "idgp-likelihood",
     "idgp-literal",
