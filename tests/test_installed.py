@@ -118,19 +118,18 @@ print(sorted(run_class(run.spec).__name__ for run in runs), len({run.key for run
         oneof.load_model(tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("idgp = averages:Average", "there is a method of this name already"),
-        ("mine = averages:IDGP", "there is a class of the name IDGP already"),
-        ("mine = averages:no_class", "is no class made from oneof.estimator.PartialLabelClassifier"),
-        ("mine = averages:Absent", "AttributeError"),
-        ("mine = absent_module:Absent", "ModuleNotFoundError"),
-        ("Mine = averages:Average", "must be one word in lower case"),
-    ],
-)
-def test_a_broken_or_clashing_entry_point_is_one_warning(site, tmp_path, line, words):
-    declare(site, line)
+BROKEN = {  # entry points, and what is said of each
+    "idgp = averages:Average": "there is a method of this name already",
+    "clash = averages:IDGP": "there is a class of the name IDGP already",
+    "nothing = averages:no_class": "is no class made from oneof.estimator.PartialLabelClassifier",
+    "absent = averages:Absent": "AttributeError",
+    "module = absent_module:Absent": "ModuleNotFoundError",
+    "Upper = averages:Average": "must be one word in lower case",
+}
+
+
+def test_broken_or_clashing_entry_points_are_one_warning_each(site, tmp_path):
+    declare(site, *BROKEN)
     code = """
 import warnings
 with warnings.catch_warnings(record=True) as caught:
@@ -140,14 +139,17 @@ with warnings.catch_warnings(record=True) as caught:
     print(len(caught))
     from oneof.methods import classifiers
     assert {**classifiers()} == {**classifiers()} == {**oneof.METHODS, "em": oneof.EMClassifier}
-print(len(caught), caught[0].message)
+for each in caught:
+    print(each.message)
 """
     done = run(site, "-c", code, folder=tmp_path)
-    lines = done.stdout.splitlines()
-    assert lines[0] == "0", done.stderr
-    assert lines[1].startswith("1 the method "), done.stderr
-    assert "of 'averages' is left out" in lines[1]
-    assert words in lines[1]
+    first, *said = done.stdout.splitlines()
+    assert first == "0", done.stderr
+    assert len(said) == len(BROKEN), done.stderr
+    for line, words in BROKEN.items():
+        (own,) = [text for text in said if text.startswith(f"the method {line.split()[0]!r} ")]
+        assert "of 'averages' is left out" in own
+        assert words in own
 
 
 def test_nothing_of_others_is_imported_before_it_is_asked_for(site, tmp_path):
