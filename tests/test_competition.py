@@ -155,11 +155,12 @@ class Affinity(Layer):
 
 @some_views
 @some_priors
+@pytest.mark.parametrize("targets", ["first", "own"])
 @pytest.mark.parametrize("kappa", [0.0, 0.3])
-def test_competition(kappa, shifts, weigh, monkeypatch):
+def test_competition(kappa, targets, shifts, weigh, monkeypatch):
     epochs = 4
     set_views(monkeypatch, shifts)
-    model = fit(oneof.Competition, weigh, views="plain+jitter+jitter", kappa=kappa, epochs=epochs)
+    model = fit(oneof.Competition, weigh, views="plain+jitter+jitter", kappa=kappa, targets=targets, epochs=epochs)
     X, S, weight = problem()
     P = prior(S, weigh)
     rows, f, process, affinity, history = standardise(X, weight), Layer(K), Process(S), Affinity(), []
@@ -181,7 +182,13 @@ def test_competition(kappa, shifts, weigh, monkeypatch):
         losses = []
         for i in range(N):
             views = [terms(f(shifted(rows[i], shift)), i) for shift in shifts]
-            losses.append(-sum(torch.log(sum(P[i][j] * t[j] for j in range(K))) for t in views) / len(shifts))
+            if targets == "own":
+                losses.append(-sum(torch.log(sum(P[i][j] * t[j] for j in range(K))) for t in views) / len(shifts))
+                continue
+            r = [P[i][j] * views[0][j].item() for j in range(K)]
+            r = [value / sum(r) for value in r]
+            bounds = [sum(r[j] * torch.log(P[i][j] * t[j] / r[j]) for j in range(K) if r[j]) for t in views]
+            losses.append(-sum(bounds) / len(shifts))
         layers = [f, process, affinity] if kappa else [f]
         history.append(descend(losses, weight, *layers))
     check_layer(model.network_, f)

@@ -19,7 +19,8 @@ def fit(method):
     data = make_data(rows=60, features=5, classes=4, seed=3)
     settings = {"network": "linear", "epochs": 12, "batch_size": 20, "precision": "fp64", "device": "cpu"}
     frozen = baseline(method.func.__name__)["settings"]  # another default is not another method
-    settings |= {name: frozen[name] for name in ("lr", "schedule", "weight_decay")}
+    shared = baseline()["settings"].keys() - {"lr", "schedule", "weight_decay"}
+    settings |= {name: value for name, value in frozen.items() if name not in shared | method.keywords.keys()}
     if method.keywords.get("warm_up") and method.func.warm_up < settings["epochs"]:
         settings["warm_up"] = method.func.warm_up  # the default
     x = data.x.numpy()

@@ -25,7 +25,7 @@ class Role(Flag):
     VECTOR_IN_STACK = 4 | VARIES_IN_STACK  # ... because the optimiser of a stack has it as a vector
     NOT_SAVED = 8  # model files do not hold it
     NOT_IN_PLANS = 16  # the runner sets it, plans do not
-    LATER = 32  # earlier files do not name it, nor do later ones where it has its default
+    LATER = 32  # earlier files do not name it: see first_values
 
 
 class About(TypedDict, total=False):
@@ -34,6 +34,7 @@ class About(TypedDict, total=False):
     doc: str  # one or two sentences
     roles: Role
     option: str  # the option of ``oneof fit`` that sets it
+    first: Any  # with LATER: what files mean that do not name it, where this is not the default
 
 
 def setting(
@@ -138,6 +139,14 @@ def _inherit_metadata(cls: type, name: str) -> None:
 def names_with(estimator: Any, role: Role) -> list[str]:
     """Return the names of the fields of an estimator, or of its class, that have a role."""
     return [each.name for each in fields(estimator) if role in each.metadata.get("roles", Role(0))]
+
+
+def first_values(estimator: Any) -> dict[str, Any]:
+    """Return the values of the fields that are LATER, as files mean them that do not name these fields."""
+    later = names_with(estimator, Role.LATER)
+    return {
+        each.name: each.metadata.get("first", each.default) for each in fields(estimator) if each.name in later
+    }
 
 
 def check(estimator: Any) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from oneof import functional as F
 from oneof.estimator.common_settings import CommonSettings
 from oneof.estimator.fast import fast_settings
-from oneof.estimator.fields import Role, hyperparameters, names_with
+from oneof.estimator.fields import Role, first_values, hyperparameters, names_with
 from oneof.estimator.own_network import check_own_network
 from oneof.estimator.state import Learned
 from oneof.nn import networks
@@ -231,12 +231,10 @@ class MethodBase(CommonSettings, Learned):
     def identity(self) -> dict[str, Any]:
         """Return every parameter that can change what is learned, in a form that JSON can hold."""
         traceless = names_with(self, Role.TRACELESS)
-        later = names_with(self, Role.LATER)
-        settings = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in later or getattr(self, field.name) != field.default
-        }
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in first_values(self).items():  # files from before this field stay files of this method
+            if settings[name] == value:
+                del settings[name]
         settings["optimizer"] = self.optimizer_
         if self.optimizer_ == FIRST_OPTIMIZER:
             del settings["optimizer"]

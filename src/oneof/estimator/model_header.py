@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from oneof.errors import InputError
-from oneof.estimator.fields import Role, check, names_with
+from oneof.estimator.fields import Role, check, first_values, names_with
 from oneof.estimator.method_base import FIRST_OPTIMIZER, MethodBase
 from oneof.estimator.preparation import held_out_rows
 from oneof.io.schema import misfits
@@ -136,12 +136,13 @@ def set_common(model: Any, header: CommonFacts) -> None:
 
 
 def _settings(header: ModelFacts, cls: type[MethodBase], network: nn.Module | Factory | None) -> dict[str, Any]:
-    settings, saved = {"optimizer": FIRST_OPTIMIZER, **header["parameters"]}, _saved_names(cls)
+    saved = _saved_names(cls)
+    first = {name: value for name, value in first_values(cls).items() if name in saved}
+    settings = {"optimizer": FIRST_OPTIMIZER, **first, **header["parameters"]}
     unknown = sorted(settings.keys() - saved)
     if unknown:
         raise MisfitError(f"{cls.__name__} has no setting {shown(unknown[0])}")
-    later = names_with(cls, Role.LATER)  # there was nothing to choose when the file was written
-    missing = [name for name in saved if name not in settings and name not in later]
+    missing = [name for name in saved if name not in settings]
     if missing:
         warnings.warn(
             f"the file does not say {', '.join(missing)} of {cls.__name__}; the defaults are taken", stacklevel=5

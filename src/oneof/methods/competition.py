@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from oneof import functional as F
 from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.fields import hyperparameters, number
+from oneof.estimator.fields import Role, choice, hyperparameters, number
 from oneof.train.batch import Batch, Data
 
 _RATE, _DECAY = 0.03, 0.01  # learning rate and weight decay of tau, M and C
@@ -28,9 +28,9 @@ class Competition(PartialLabelClassifier):
 
         -log sum_{j in S} softmax(u)_j P(S | y = j)^kappa
 
-    as expectation-maximisation does, each view of an example by itself, without memory of earlier guesses. With
-    tau = 0 and C = 0 every P(S | y = j) is the same, and this is CC. kappa is below 1 because real annotators do
-    not guess exactly so.
+    as expectation-maximisation does, without memory of earlier guesses: the posterior r of the first view, the one
+    least changed, teaches all views of an example. With tau = 0 and C = 0 every P(S | y = j) is the same, and with
+    one view this is CC. kappa is below 1 because real annotators do not guess exactly so.
 
     Weights pi of the candidates multiply the terms of the sum. With ``mixup`` the network is also shown mixtures
     ``t x + (1 - t) x'`` of two rows, and taught the mixture of their label weights.
@@ -67,6 +67,13 @@ class Competition(PartialLabelClassifier):
     mixup: float | None = number(
         None, ">= 0", doc="Weight of the loss on mixed rows; None is 1 without views and 0 with views."
     )
+    targets: str = choice(
+        "first",
+        "own",
+        doc="Whose posterior teaches a view: that of the first view of the example, or its own.",
+        roles=Role.LATER,
+        first="own",
+    )
 
     def start(self, data: Data) -> None:
         """Make the network, tau = 1, M from the mean size of the sets, and C = 0."""
@@ -99,7 +106,10 @@ class Competition(PartialLabelClassifier):
         """Return the losses of a batch: the mean over its views, and that of its mixed rows."""
         u = torch.stack(batch.forward(self.network_))  # (views, ..., B, K)
         process = self.kappa * self._log_likelihood(u, batch.candidates, self._largest_set)
-        r, entropy = F.posterior_and_entropy((u + process).detach(), batch.candidates)
+        explained = (u + process).detach()
+        r, entropy = F.posterior_and_entropy(
+            explained[:1] if self.targets == "first" else explained, batch.candidates
+        )
         loss = (F.soft_cross_entropy(u, r) - (r * process).sum(-1) - entropy).mean(0)
         weight = float(self.views is None) if self.mixup is None else self.mixup
         return loss + weight * batch.mixup(self.network_, r[0]) if weight else loss
