@@ -155,7 +155,7 @@ class Affinity(Layer):
 
 @some_views
 @some_priors
-@pytest.mark.parametrize("targets", ["first", "own"])
+@pytest.mark.parametrize("targets", ["late", "own", "first"])
 @pytest.mark.parametrize("kappa", [0.0, 0.3])
 def test_competition(kappa, targets, shifts, weigh, monkeypatch):
     epochs = 4
@@ -178,11 +178,11 @@ def test_competition(kappa, targets, shifts, weigh, monkeypatch):
             for j in range(K)
         ]
 
-    for _ in range(epochs):
-        losses = []
+    for epoch in range(epochs):
+        losses, own = [], targets == "own" or (targets == "late" and epoch < epochs // 2)
         for i in range(N):
             views = [terms(f(shifted(rows[i], shift)), i) for shift in shifts]
-            if targets == "own":
+            if own:
                 losses.append(-sum(torch.log(sum(P[i][j] * t[j] for j in range(K))) for t in views) / len(shifts))
                 continue
             r = [P[i][j] * views[0][j].item() for j in range(K)]

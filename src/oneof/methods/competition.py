@@ -28,9 +28,10 @@ class Competition(PartialLabelClassifier):
 
         -log sum_{j in S} softmax(u)_j P(S | y = j)^kappa
 
-    as expectation-maximisation does, without memory of earlier guesses: the posterior r of the first view, the one
-    least changed, teaches all views of an example. With tau = 0 and C = 0 every P(S | y = j) is the same, and with
-    one view this is CC. kappa is below 1 because real annotators do not guess exactly so.
+    as expectation-maximisation does, without memory of earlier guesses: each view of an example is taught its own
+    posterior r, and in the second half of the epochs that of the first view, the one least changed. With tau = 0
+    and C = 0 every P(S | y = j) is the same, and with one view this is CC. kappa is below 1 because real annotators
+    do not guess exactly so.
 
     Weights pi of the candidates multiply the terms of the sum. With ``mixup`` the network is also shown mixtures
     ``t x + (1 - t) x'`` of two rows, and taught the mixture of their label weights.
@@ -68,9 +69,11 @@ class Competition(PartialLabelClassifier):
         None, ">= 0", doc="Weight of the loss on mixed rows; None is 1 without views and 0 with views."
     )
     targets: str = choice(
-        "first",
+        "late",
         "own",
-        doc="Whose posterior teaches a view: that of the first view of the example, or its own.",
+        "first",
+        doc="Whose posterior teaches a view: its own, that of the first view of the example, or, late, in the first "
+        "half of the epochs its own and then the first view's.",
         roles=Role.LATER,
         first="own",
     )
@@ -106,13 +109,15 @@ class Competition(PartialLabelClassifier):
         """Return the losses of a batch: the mean over its views, and that of its mixed rows."""
         u = torch.stack(batch.forward(self.network_))  # (views, ..., B, K)
         process = self.kappa * self._log_likelihood(u, batch.candidates, self._largest_set)
-        explained = (u + process).detach()
-        r, entropy = F.posterior_and_entropy(
-            explained[:1] if self.targets == "first" else explained, batch.candidates
-        )
+        teachers = slice(None) if self._views_differ(batch) else slice(1)
+        r, entropy = F.posterior_and_entropy((u + process).detach()[teachers], batch.candidates)
         loss = (F.soft_cross_entropy(u, r) - (r * process).sum(-1) - entropy).mean(0)
         weight = float(self.views is None) if self.mixup is None else self.mixup
         return loss + weight * batch.mixup(self.network_, r[0]) if weight else loss
+
+    def _views_differ(self, batch: Batch) -> bool:
+        """Tell whether each view is taught its own posterior."""
+        return self.targets == "own" or (self.targets == "late" and batch.before(self.epochs // 2))
 
     def _log_likelihood(self, u: Tensor, candidates: Tensor, largest: int | None) -> Tensor:
         """``log P(S | y = j)`` (..., B, K)."""

@@ -111,12 +111,6 @@ class IDGP(PartialLabelClassifier):
         "sequential",
         doc="One backward pass for both networks, or Algorithm 1 literally: g first, then f with the new g.",
     )
-    targets: str = choice(
-        "own",
-        "first",
-        doc="Whose w, A and B a view is taught: those of its own outputs, or of the first view's.",
-        roles=Role.LATER,
-    )
     lr_g: float | None = number(
         None,
         "> 0",
@@ -226,17 +220,13 @@ class IDGP(PartialLabelClassifier):
         u, v = self._outputs(batch)
         l = F.label_scores(u, self.a, self.b, self.gamma, S)  # noqa: E741
         s = self.distractor_logits(v, S)
-        prior = None if self.objective == "ml" else self._prior(batch, *self._teachers(u, v))
+        prior = None if self.objective == "ml" else self._prior(batch, u.detach(), v.detach())
         if self.alternate == "sequential" and self.objective != "uniform":
             yield self._nll(l.detach(), s, S, prior)
             s = self.distractor_logits(_stacked(batch.forward(self.distractor_network_.forward_frozen_stats)), S)
         loss = self._nll(l, s, S, prior)
         del u, v, l, s, prior  # memory that gradients do not need would only push the rest out of the cache
         yield loss
-
-    def _teachers(self, u: Tensor, v: Tensor) -> list[Tensor]:
-        """The outputs by which the priors are set: each view's own, or the first view's for all."""
-        return [(each[:1] if self.targets == "first" else each).detach() for each in (u, v)]
 
     def _nll(self, l: Tensor, s: Tensor, candidates: Tensor, prior: Prior | None) -> Tensor:  # noqa: E741
         """The mean over views of the likelihood's loss, or of the likelihood's and the prior's."""
