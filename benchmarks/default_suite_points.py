@@ -8,6 +8,7 @@ from zlib import crc32
 import numpy as np
 from default_suite_problems import PROBLEMS
 
+from oneof.bench.keys import baseline
 from oneof.methods import METHODS
 
 SEARCHED = ("idgp", "plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden", "membership", "competition")
@@ -86,10 +87,12 @@ def current(method: str, problem: str) -> Settings:
     model.input_shape_, model.n_features_in_ = None, PROBLEMS[problem].inputs
     model.training_rows_ = PROBLEMS[problem].train
     open_ = {name: getattr(model, f"{name}_") for name in ("optimizer", "lr", "weight_decay", "batch_size")}
-    return with_sgd(method) | open_
+    known = baseline(type(model).__name__)["settings"].get("mixup")
+    mixed = {"mixup": 1.0} if known == 0 and model.mixup is None and not model.needs_views else {}
+    return with_sgd(method) | open_ | mixed
 
 
 def with_sgd(method: str) -> Settings:
-    """Return the defaults of today with SGD, which the baseline has: those of 0.1; None depends on the rows."""
+    """Return the defaults of today with SGD, which the baseline has, and no mixup; None depends on the rows."""
     model: Any = METHODS[method]()
     return {name: getattr(model, name) for name in _OF_SGD}

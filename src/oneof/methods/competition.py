@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from oneof import functional as F
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, hyperparameters, number
+from oneof.methods.mixing import Mixing
 from oneof.train.batch import Batch, Data
 
 _RATE, _DECAY = 0.03, 0.01  # learning rate and weight decay of tau, M and C
@@ -17,7 +17,7 @@ _FEW_CLASSES = 32  # up to here all labels are computed: sets of any size then t
 
 
 @hyperparameters
-class Competition(PartialLabelClassifier):
+class Competition(Mixing):
     r"""A generation process in which wrong labels compete.
 
     Whoever made the set knew the truth y and made Poisson(M) further guesses, each a wrong label k with the chance
@@ -30,8 +30,8 @@ class Competition(PartialLabelClassifier):
 
     as expectation-maximisation does, without memory of earlier guesses: each view of an example is taught its own
     posterior r, and in the second half of the epochs that of the first view, the one least changed. With tau = 0
-    and C = 0 every P(S | y = j) is the same, and with one view this is CC. kappa is below 1 because real annotators
-    do not guess exactly so.
+    and C = 0 every P(S | y = j) is the same, and with one view this is CC. kappa is below 1 because real
+    annotators do not guess exactly so.
 
     Weights pi of the candidates multiply the terms of the sum. With ``mixup`` the network is also shown mixtures
     ``t x + (1 - t) x'`` of two rows, and taught the mixture of their label weights.
@@ -65,15 +65,12 @@ class Competition(PartialLabelClassifier):
     trains_in_parts: ClassVar[bool] = True
 
     kappa: float = number(0.1, ">= 0", doc="Trust in the process; 0 is CC, 1 believes it to the letter.")
-    mixup: float | None = number(
-        None, ">= 0", doc="Weight of the loss on mixed rows; None is 1 without views and 0 with views."
-    )
     targets: str = choice(
         "late",
         "own",
         "first",
-        doc="Whose posterior teaches a view: its own, that of the first view of the example, or, late, in the first "
-        "half of the epochs its own and then the first view's.",
+        doc="Whose posterior teaches a view: its own, that of the first view of the example, or (late) in the "
+        "first half of the epochs its own and then the first view's.",
         roles=Role.LATER,
         first="own",
     )
@@ -112,8 +109,7 @@ class Competition(PartialLabelClassifier):
         teachers = slice(None) if self._views_differ(batch) else slice(1)
         r, entropy = F.posterior_and_entropy((u + process).detach()[teachers], batch.candidates)
         loss = (F.soft_cross_entropy(u, r) - (r * process).sum(-1) - entropy).mean(0)
-        weight = float(self.views is None) if self.mixup is None else self.mixup
-        return loss + weight * batch.mixup(self.network_, r[0]) if weight else loss
+        return self.with_mixed(loss, batch, r[0])
 
     def _views_differ(self, batch: Batch) -> bool:
         """Tell whether each view is taught its own posterior."""

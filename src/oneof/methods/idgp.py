@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, choice, count, hyperparameters, number
-from oneof.io.words import warn
+from oneof.methods.idgp_checks import warn_of_settings
 from oneof.methods.idgp_released import released_losses, released_membership
+from oneof.methods.mixing import Mixing
 from oneof.methods.snapshots import Snapshot
 from oneof.train.batch import Batch, Data
 
@@ -20,7 +20,7 @@ Prior = tuple[Tensor, Tensor, Tensor]  # the constants w, A and B of Eq. 6, each
 
 
 @hyperparameters
-class IDGP(PartialLabelClassifier):
+class IDGP(Mixing):
     r"""Decompositional generation process (Qiao, Xu & Geng, ICLR 2023).
 
     A candidate set S is a correct label, ``y ~ Cat(theta)`` with ``theta ~ Dir(lambda)``, and the wrong labels
@@ -38,6 +38,8 @@ class IDGP(PartialLabelClassifier):
 
     Weights pi of the candidates multiply the terms of the sum over S, and w; objective="released" has no place for
     them. For the first ``warm_up`` epochs f learns as PRODEN does and g learns z from S without f's label weights.
+    With ``mixup`` f is also shown mixtures ``t x + (1 - t) x'`` of two rows, and taught the mixture of their theta
+    on S; objective="released" has no place for them either.
 
     Attributes
     ----------
@@ -167,24 +169,12 @@ class IDGP(PartialLabelClassifier):
         self._all_taken = False, False
 
     def start_epoch(self, epoch: int, data: Data) -> None:
-        """Warn, once a fit, of a prior that is not what Eq. 6 says; see which snapshots are complete."""
-        if epoch == 0 and self.objective in ("map", "uniform"):
-            self._warn_of_the_prior()
-        if epoch == 0 and self.distractors == "rows" and self.objective != "map":
-            warn(f"distractors is 'rows', which has no part in objective={self.objective!r}; use objective='map'")
+        """Warn, once a fit, of settings that are not what they seem; see which snapshots are complete."""
+        if epoch == 0:
+            warn_of_settings(self)
         if self.objective != "released":
             of_f, of_g = self._snapshots()
             self._all_taken = of_f.is_complete(), of_g.is_complete()
-
-    def _warn_of_the_prior(self) -> None:
-        if self.b < 1:
-            warn(f"b is {self.b}: below 1 the prior weights lambda - 1 can be negative and are cut at 0; use b=1")
-        for name, epoch, share in (("r", self.r, self.m), ("q", self.q, self.d)):
-            if share > 0 and epoch is not None and epoch < self.warm_up:
-                warn(
-                    f"{name} is {epoch}, but warm_up is {self.warm_up} and has no prior: the snapshot is of epoch "
-                    f"{self.warm_up}; raise {name}, lower warm_up, or leave {name}=None, which means the same"
-                )
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Give g its own learning rate and weight decay; by AdamW's even steps z would follow f into mistakes."""
@@ -208,12 +198,12 @@ class IDGP(PartialLabelClassifier):
     def _warm_up(self, batch: Batch) -> Tensor:
         """PRODEN for f; for g the likelihood's own Bernoulli targets o - r with f's weights w in r's place."""
         u, v = self._outputs(batch)
-        u = u / self.gamma
+        l = u / self.gamma  # noqa: E741
         w = batch.take(self.w_)
         distractor = F.indicator(batch.candidates, w.dtype) * (1 - w)  # (..., B, K)
-        batch.put(self.w_, F.posterior(u[0], batch.candidates))
+        batch.put(self.w_, F.posterior(l[0], batch.candidates))
         s = self.distractor_logits(v, batch.candidates)
-        return F.prior_nll(u, s, w, distractor, 1 - distractor).mean(0)
+        return self._with_mixed(F.prior_nll(l, s, w, distractor, 1 - distractor).mean(0), batch, u[0])
 
     def _maximum_a_posteriori(self, batch: Batch) -> Iterator[Tensor]:
         S = batch.candidates
@@ -224,9 +214,14 @@ class IDGP(PartialLabelClassifier):
         if self.alternate == "sequential" and self.objective != "uniform":
             yield self._nll(l.detach(), s, S, prior)
             s = self.distractor_logits(_stacked(batch.forward(self.distractor_network_.forward_frozen_stats)), S)
-        loss = self._nll(l, s, S, prior)
+        loss = self._with_mixed(self._nll(l, s, S, prior), batch, u[0])
         del u, v, l, s, prior  # memory that gradients do not need would only push the rest out of the cache
         yield loss
+
+    def _with_mixed(self, losses: Tensor, batch: Batch, u: Tensor) -> Tensor:
+        """Add the losses of mixtures of rows, whose targets are theta on the candidates."""
+        theta = F.posterior(F.label_scores(u.detach(), self.a, self.b, self.gamma), batch.candidates)
+        return self.with_mixed(losses, batch, theta, self.class_scores)
 
     def _nll(self, l: Tensor, s: Tensor, candidates: Tensor, prior: Prior | None) -> Tensor:  # noqa: E741
         """The mean over views of the likelihood's loss, or of the likelihood's and the prior's."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oneof import functional as F
-from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import count, hyperparameters
+from oneof.methods.mixing import Mixing
 from oneof.train.batch import Batch, Data
 
 _HELD_OUT = 10  # one row in so many teaches the judge, and nothing else
@@ -18,7 +18,7 @@ _FORGET = 0.01  # share of the moments that a batch renews
 
 
 @hyperparameters
-class Membership(PartialLabelClassifier):
+class Membership(Mixing):
     r"""Progressive identification helped by a second network that knows which labels are usually candidates.
 
     Network g learns membership, ``mu_j(x) = P(j in S | x)``, by binary cross-entropy on the candidate sets: no
@@ -36,7 +36,8 @@ class Membership(PartialLabelClassifier):
 
     Where wrong labels are look-alikes, g keeps f from locking in its first mistakes; where they are drawn at
     random, f soon covers new sets better than g does, kappa is mostly near 0, and this is nearly PRODEN. Weights
-    pi of the candidates multiply w_j, and the terms of the judge's sum.
+    pi of the candidates multiply w_j, and the terms of the judge's sum. With ``mixup`` f is also shown mixtures
+    ``t x + (1 - t) x'`` of two of its rows, and taught the mixture of their weights.
 
     Attributes
     ----------
@@ -104,9 +105,11 @@ class Membership(PartialLabelClassifier):
         self._count(batch, belief, mean)
         scores = self._scores(first, mean)
         batch.put(self.w_, belief if batch.before(self.warm_up) else F.posterior(scores.detach(), S))
-        loss_f = F.mean([F.soft_cross_entropy(each, w) for each in u])
+        held_out = batch.take(self.held_out_)[..., 0]
+        free = ~(held_out | batch.preceding(held_out))
+        loss_f = self.with_mixed(F.mean([F.soft_cross_entropy(each, w) for each in u]), batch, w, shown=free)
         loss_g = F.mean([F.bernoulli_nll(each, member, 1 - member) for each in s])
-        return torch.where(batch.take(self.held_out_)[..., 0], F.candidate_nll(scores, S), loss_f + loss_g)
+        return torch.where(held_out, F.candidate_nll(scores, S), loss_f + loss_g)
 
     def _count(self, batch: Batch, belief: Tensor, s: Tensor) -> None:
         """Let the batch enter the moments."""

@@ -6,13 +6,13 @@ from typing import ClassVar
 from torch import Tensor
 
 from oneof import functional as F
-from oneof.estimator.classifier import PartialLabelClassifier
-from oneof.estimator.fields import Role, hyperparameters, number
+from oneof.estimator.fields import hyperparameters
+from oneof.methods.mixing import Mixing
 from oneof.train.batch import Batch, Data
 
 
 @hyperparameters
-class PRODEN(PartialLabelClassifier):
+class PRODEN(Mixing):
     """Progressive identification (Lv et al., ICML 2020).
 
     Minimises the cross-entropy ``-sum_j w_j log softmax(u)_j``, where w is the network's own distribution
@@ -44,10 +44,6 @@ class PRODEN(PartialLabelClassifier):
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
 
-    mixup: float = number(
-        0.0, ">= 0", doc="Weight of the loss on mixed rows, whose targets are mixed alike.", roles=Role.LATER
-    )
-
     def start(self, data: Data) -> None:
         """Make the network and the table of weights w."""
         super().start(data)
@@ -63,7 +59,3 @@ class PRODEN(PartialLabelClassifier):
         w = batch.take(self.w_)
         batch.put(self.w_, F.posterior(logits[0], candidates))
         return self.with_mixed(F.mean([F.soft_cross_entropy(u, w) for u in logits]), batch, w)
-
-    def with_mixed(self, losses: Tensor, batch: Batch, targets: Tensor) -> Tensor:
-        """Add the losses of mixtures of rows, which are taught the mixtures of their targets, where asked for."""
-        return losses + self.mixup * batch.mixup(self.network_, targets) if self.mixup else losses
