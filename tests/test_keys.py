@@ -122,7 +122,7 @@ def test_every_field_of_annotator_and_split_is_in_the_baseline():
 def test_no_value_of_the_baseline_changes():
     content = FILE.read_text(encoding="utf-8")
     canonical = json.dumps(json.loads(content), sort_keys=True)
-    assert sha256(canonical.encode()).hexdigest()[:16] == "bdd5d0f8f24ff6ee", (
+    assert sha256(canonical.encode()).hexdigest()[:16] == "e7952e364206330e", (
         "the baseline is not what it was. A value that was in it must stay, because keys of ledgers depend on it. "
         "If a field was only added, put the new hash here."
     )
