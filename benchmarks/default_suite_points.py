@@ -88,7 +88,7 @@ def current(method: str, problem: str) -> Settings:
     model.training_rows_ = PROBLEMS[problem].train
     open_ = {name: getattr(model, f"{name}_") for name in ("optimizer", "lr", "weight_decay", "batch_size")}
     known = baseline(type(model).__name__)["settings"].get("mixup")
-    mixed = {"mixup": 1.0} if known == 0 and model.mixup is None and not model.needs_views else {}
+    mixed = {"mixup": model.mixing_weight} if known == 0 and model.mixing_weight and not model.needs_views else {}
     return with_sgd(method) | open_ | mixed
 
 

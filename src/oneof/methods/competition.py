@@ -112,8 +112,10 @@ class Competition(Mixing):
         return self.with_mixed(loss, batch, r[0])
 
     def _views_differ(self, batch: Batch) -> bool:
-        """Tell whether each view is taught its own posterior."""
-        return self.targets == "own" or (self.targets == "late" and batch.before(self.epochs // 2))
+        """Tell whether each view is taught its own posterior; with one view there is no difference."""
+        if len(batch.views) == 1 or self.targets == "own":
+            return True
+        return self.targets == "late" and batch.before(self.epochs // 2)
 
     def _log_likelihood(self, u: Tensor, candidates: Tensor, largest: int | None) -> Tensor:
         """``log P(S | y = j)`` (..., B, K)."""

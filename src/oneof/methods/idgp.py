@@ -38,15 +38,15 @@ class IDGP(Mixing):
 
     Weights pi of the candidates multiply the terms of the sum over S, and w; objective="released" has no place for
     them. For the first ``warm_up`` epochs f learns as PRODEN does and g learns z from S without f's label weights.
-    With ``mixup`` f is also shown mixtures ``t x + (1 - t) x'`` of two rows, and taught the mixture of their theta
-    on S; objective="released" has no place for them either.
+    With ``mixup`` f is also shown mixtures ``t x + (1 - t) x'`` of two rows, and taught the mixture of their
+    weights w ~ exp(f(x)/gamma) on S of the previous visit; objective="released" has no place for that either.
 
     Attributes
     ----------
     network_, distractor_network_ : torch.nn.Module
         f and g.
     w_ : tensor of shape (training_rows_, K)
-        Label weights of the warm-up; with ``objective="released"`` its d.
+        Label weights of the warm-up and of mixtures of rows; with ``objective="released"`` its d.
     u_, v_ : tensors of shapes (training_rows_, K) and (training_rows_, 2K)
         Snapshots: log(lambda - 1) of epoch r; log(alpha - 1) and log(beta - 1) of epoch q. With b < 1, b stands in
         place of 1.
@@ -74,6 +74,7 @@ class IDGP(Mixing):
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
+    mixes_by: ClassVar[float] = 0.5
 
     objective: str = choice(
         "map",
@@ -199,11 +200,11 @@ class IDGP(Mixing):
         """PRODEN for f; for g the likelihood's own Bernoulli targets o - r with f's weights w in r's place."""
         u, v = self._outputs(batch)
         l = u / self.gamma  # noqa: E741
-        w = batch.take(self.w_)
+        w = self._weights(l[0], batch)
         distractor = F.indicator(batch.candidates, w.dtype) * (1 - w)  # (..., B, K)
-        batch.put(self.w_, F.posterior(l[0], batch.candidates))
         s = self.distractor_logits(v, batch.candidates)
-        return self._with_mixed(F.prior_nll(l, s, w, distractor, 1 - distractor).mean(0), batch, u[0])
+        losses = F.prior_nll(l, s, w, distractor, 1 - distractor).mean(0)
+        return self.with_mixed(losses, batch, w, self.class_scores)
 
     def _maximum_a_posteriori(self, batch: Batch) -> Iterator[Tensor]:
         S = batch.candidates
@@ -214,14 +215,17 @@ class IDGP(Mixing):
         if self.alternate == "sequential" and self.objective != "uniform":
             yield self._nll(l.detach(), s, S, prior)
             s = self.distractor_logits(_stacked(batch.forward(self.distractor_network_.forward_frozen_stats)), S)
-        loss = self._with_mixed(self._nll(l, s, S, prior), batch, u[0])
+        loss = self._nll(l, s, S, prior)
+        if self.mixing_weight:
+            loss = self.with_mixed(loss, batch, self._weights(u[0] / self.gamma, batch), self.class_scores)
         del u, v, l, s, prior  # memory that gradients do not need would only push the rest out of the cache
         yield loss
 
-    def _with_mixed(self, losses: Tensor, batch: Batch, u: Tensor) -> Tensor:
-        """Add the losses of mixtures of rows, whose targets are theta on the candidates."""
-        theta = F.posterior(F.label_scores(u.detach(), self.a, self.b, self.gamma), batch.candidates)
-        return self.with_mixed(losses, batch, theta, self.class_scores)
+    def _weights(self, l: Tensor, batch: Batch) -> Tensor:  # noqa: E741
+        """The label weights w of the previous visit, in whose place those of this one are put."""
+        w = batch.take(self.w_)
+        batch.put(self.w_, F.posterior(l, batch.candidates))
+        return w
 
     def _nll(self, l: Tensor, s: Tensor, candidates: Tensor, prior: Prior | None) -> Tensor:  # noqa: E741
         """The mean over views of the likelihood's loss, or of the likelihood's and the prior's."""
