@@ -30,12 +30,13 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "defaults.md"
 FIGURE = ROOT / "docs" / "results" / "defaults.svg"
 BEGIN = "<!-- written by benchmarks/default_suite_results.py -->"
-BEFORE, SGD = "before", "the defaults of today with SGD"
+BEFORE, SGD, UNMIXED = "before", "the defaults of today with SGD", "the defaults of today without mixup"
 FEWEST = 6  # random points of a search that counts
 NAMES = [METHODS[method].__name__ for method in SEARCHED]
 RULES = [name for stack in rules(1).values() for name in stack]
 
 Part = Literal["validation", "test"]
+PARTS: tuple[Part, Part] = ("validation", "test")
 Case = tuple[str, str]  # a problem and a method
 
 
@@ -117,9 +118,13 @@ def read_suite(path: Path = LEDGER) -> Suite:
         point, method = spec["point"], spec["method"].lower()
         if point == NOW and spec["settings"] == with_sgd(method):
             point = SGD
-        elif point == NOW and spec["settings"] != current(method, spec["problem"]):
-            continue
-        means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in ("validation", "test")}
+        elif point == NOW:
+            now = current(method, spec["problem"])
+            alone = {name: value for name, value in now.items() if name != "mixup"}
+            point = NOW if spec["settings"] == now else UNMIXED if spec["settings"] == alone else None
+            if point is None:
+                continue
+        means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in PARTS}
         scores[spec["problem"], spec["method"], point] = means
     return Suite(scores)
 
@@ -222,6 +227,7 @@ def tables(suite: Suite) -> str:
             _table(head, [[name, *_summary(suite, rule, suite.cases)] for name, rule in choices.items()]),
             _by(suite, 1, NAMES, "method"),
             _by(suite, 0, suite.problems, "problem"),
+            _mixing(suite),
             _table(
                 ["rule", *head[1:]], [[r, *_summary(suite, lambda _, r=r: r, suite.cases)] for r in suite.rules]
             ),
@@ -243,6 +249,23 @@ def _by(suite: Suite, place: int, names: Sequence[str], title: str) -> str:
             cells += [f"{fmean(regrets.values()):.2f}", f"{regrets[worst]:.2f} ({worst[1 - place]})"]
         lines.append(cells)
     return _table([title, "before: mean", "worst", "now: mean", "worst"], lines)
+
+
+def _mixing(suite: Suite) -> str:
+    """Return what mixup gains the methods that have it by default."""
+    lines = []
+    for name in NAMES:
+        cases = [(problem, name) for problem in PROBLEMS if (problem, name, UNMIXED) in suite.scores]
+        cases = [case for case in cases if (*case, NOW) in suite.scores]
+        gains = {
+            part: [suite.scores[(*case, NOW)][part] - suite.scores[(*case, UNMIXED)][part] for case in cases]
+            for part in PARTS
+        }
+        if cases:
+            place = {gain: case[0] for gain, case in zip(gains["test"], cases, strict=True)}
+            ends = [f"{gain:+.2f} ({place[gain]})" for gain in (max(place), min(place))]
+            lines.append([name, f"{len(cases)}", *(f"{fmean(gains[part]):+.2f}" for part in PARTS), *ends])
+    return _table(["mixup", "problems", "mean gain on validation rows", "on test rows", "most", "least"], lines)
 
 
 def _summary(suite: Suite, rule_of: Callable[[Case], str], cases: Sequence[Case]) -> list[str]:

@@ -26,14 +26,14 @@ BESIDE = {
     "contrast_start": DEEP, "alignment_weight": DEEP, "ramp": DEEP, "mixing_beta": DEEP,
     "prototype_momentum_start": DEEP, "prototype_momentum_end": DEEP,
     "increase": {"theta": 0.05, "epochs": 40}, "theta_end": {"theta": 0.05, "epochs": 40},
-    "outside_rule": {"outside": 0.2},
+    "outside_rule": {"outside": 0.2}, "targets": {"views": VIEWS},
     "patience": {"validation_fraction": 0.3, "epochs": 30},
     "temperature_f": RELEASED, "temperature_g": RELEASED,
     "weight_f": RELEASED, "weight_fg": RELEASED, "weight_g": RELEASED, "weight_gf": RELEASED,
     "weight_consistency": RELEASED, "consistency": RELEASED,
 }  # fmt: skip
-# Which method shows a field that all have, where CC refuses it.
-ALL_HAVE = {"outside_rule": "proden"}
+# Which method shows a field that all or many have, where CC refuses it or has it not.
+ALL_HAVE = {"outside_rule": "proden", "mixup": "proden"}
 # Values that no rule finds. All views of a table but these are the row itself.
 OTHERS = {
     "views": "jitter+jitter", "checkpoint": "other.checkpoint", "random_state": 1, "patience": 1,

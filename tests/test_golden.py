@@ -12,6 +12,7 @@ from torch import nn
 
 import oneof
 from oneof.methods.idgp_released import coupling
+from oneof.methods.mixing import Mixing
 
 N, D, K = 6, 3, 4
 RATE, MOMENTUM, DECAY, RATE_G, DECAY_G = 0.3, 0.5, 0.01, 0.2, 0.02
@@ -109,6 +110,8 @@ def fit(method, weigh=False, **settings):
     y = oneof.WeightedSets(prior(S, weigh)) if weigh else S
     settings = {"network": fixed_linear, "precision": "fp64", "device": "cpu", "random_state": 0} | settings
     settings = {"lr": RATE, "schedule": "constant", "momentum": MOMENTUM, "weight_decay": DECAY} | settings
+    if issubclass(method, Mixing):
+        settings = {"mixup": 0.0} | settings  # which the papers have not
     return method(**settings).fit(X, y, sample_weight=weight)
 
 

@@ -156,7 +156,7 @@ def lambda_of_alim(p, S, P, eta):
 @pytest.mark.parametrize("eta", [0.34, 0.9], ids=["some rows", "most rows"])
 def test_alim(method, weigh, eta):
     epochs = 4
-    model = fit(method, weigh, epochs=epochs, outside=eta, outside_rule="alim")
+    model = fit(method, weigh, epochs=epochs, outside=eta, outside_rule="alim", mixup=0.0)
     X, S, weight = problem()
     P = prior(S, weigh)
     rows, f, history, lam, seen = standardise(X, weight), Layer(K), [], 0.0, []

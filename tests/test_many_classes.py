@@ -60,7 +60,8 @@ def assert_same(one, other):
     for name, values in other.history_.items():
         assert_allclose(one.history_[name], values, atol=1e-10)
     for name, tensor in other.weights().items():
-        assert_allclose(one.weights()[name], tensor, atol=1e-10)
+        if name != "judge_.bias":  # which cancels, so that rounding alone moves it
+            assert_allclose(one.weights()[name], tensor, atol=1e-10)
 
 
 @every_method

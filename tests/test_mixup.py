@@ -7,10 +7,11 @@ from sklearn.base import clone
 
 import oneof
 from conftest import MEMBERS
+from oneof.methods.mixing import Mixing
 from oneof.testing.small_problems import make_data
 from oneof.train.batch import Batch, Epoch, make_batch
 
-MIXES = {name: method for name, method in MEMBERS.items() if issubclass(method.func, oneof.PRODEN)}
+MIXES = {name: method for name, method in MEMBERS.items() if issubclass(method.func, Mixing)}
 mixing = pytest.mark.parametrize("method", MIXES.values(), ids=MIXES)
 SETTINGS = {"network": "linear", "epochs": 3, "batch_size": 20, "device": "cpu", "random_state": 0}
 
@@ -48,7 +49,7 @@ def test_golden_losses_are_those_of_rows_and_of_mixtures(method, monkeypatch):
 @mixing
 def test_it_changes_what_is_learned_and_a_stack_ends_as_if_alone(method, blobs):
     X, S, _ = blobs
-    plain = method(**SETTINGS).fit(X, S)
+    plain = method(**SETTINGS, mixup=0.0).fit(X, S)
     models = [method(**SETTINGS | {"random_state": i}, mixup=1.0) for i in range(2)]
     for model in oneof.fit_together(models, [{"X": X, "y": S}] * 2):
         alone = clone(model).fit(X, S)
@@ -56,6 +57,53 @@ def test_it_changes_what_is_learned_and_a_stack_ends_as_if_alone(method, blobs):
     assert np.abs(models[0].predict_proba(X) - plain.predict_proba(X)).max() > 1e-3
 
 
-def test_checkpoints_of_before_do_not_name_it():
-    assert "mixup" not in oneof.PRODEN(network="linear").identity()
-    assert oneof.Competition(network="linear").identity()["mixup"] is None  # which has always named its own
+@pytest.mark.parametrize(
+    ("method", "weight"), [("proden", 1.0), ("membership", 1.0), ("idgp", 0.5), ("cavl", 0.0)]
+)
+def test_the_default_is_for_rows_without_views(method, weight):
+    assert MEMBERS[method]().mixing_weight == weight
+    assert MEMBERS[method](views="plain+jitter").mixing_weight == 0
+    assert MEMBERS[method](views="plain+jitter", mixup=0.3).mixing_weight == 0.3
+
+
+def test_checkpoints_that_do_not_name_it_mean_none():
+    assert "mixup" not in oneof.PRODEN(network="linear", mixup=0.0).identity()
+    assert oneof.PRODEN(network="linear").identity()["mixup"] is None
+
+
+def test_rows_held_out_by_membership_teach_its_network_no_mixture(monkeypatch):
+    data, drawn = make_data(), torch.linspace(0, 0.9, 12, dtype=torch.float64)
+    monkeypatch.setattr(Batch, "uniform", lambda self, rows: drawn)
+    found = []
+    for mixup in (0.0, 1.0):
+        model = oneof.Membership(network="linear", precision="fp64", mixup=mixup)
+        model.input_shape_ = None
+        torch.manual_seed(0)
+        model.start(data)
+        model.held_out_[:] = (torch.arange(12) % 5 == 0).unsqueeze(-1)  # rows 0, 5 and 10
+        found.append(losses(model, make_batch(data, torch.arange(12), Epoch(0))))
+    mixed = (found[1] != found[0]).nonzero()[:, 0].tolist()
+    assert mixed == [2, 3, 4, 7, 8, 9]  # neither held out nor behind a row that is
+
+
+@pytest.mark.parametrize("warm_up", [0, 5])
+def test_mixtures_of_idgp_are_taught_the_weights_of_the_visit_before(warm_up, monkeypatch):
+    data, given = make_data(), []
+    monkeypatch.setattr(Batch, "mixup", lambda self, network, w: given.append((network(self.x), w)) or w.sum(-1))
+    model = oneof.IDGP(network="linear", precision="fp64", warm_up=warm_up)
+    model.input_shape_ = None
+    model.start(data)
+    S = data.candidates.double()
+    for epoch in range(2):
+        losses(model, make_batch(data, torch.arange(12), Epoch(epoch)))
+    u = model.network_(data.x).detach()
+    torch.testing.assert_close(given[0][1], S / S.sum(-1, keepdim=True))
+    inside = (u / model.gamma).exp() * S
+    torch.testing.assert_close(given[1][1], inside / inside.sum(-1, keepdim=True))
+    torch.testing.assert_close(given[1][0], (model.a * (u / model.gamma).exp() + model.b).log())
+
+
+def test_the_released_objective_has_no_place_for_it(blobs):
+    X, S, _ = blobs
+    with pytest.warns(UserWarning, match="mixup is 1.0, which has no part in objective='released'"):
+        oneof.IDGP(**SETTINGS | {"epochs": 1}, objective="released", warm_up=0, mixup=1.0).fit(X, S)

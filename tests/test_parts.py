@@ -33,7 +33,8 @@ def assert_same(one, other):
     """Both models hold the same numbers but for rounding."""
     assert one.learned().keys() == other.learned().keys()
     for name, tensor in other.learned().items():
-        assert_allclose(one.learned()[name], tensor, rtol=0, atol=1e-10, err_msg=name)
+        if name != "judge_.bias":  # which cancels, so that rounding alone moves it
+            assert_allclose(one.learned()[name], tensor, rtol=0, atol=1e-10, err_msg=name)
     assert_allclose(one.history_["loss"], other.history_["loss"], rtol=1e-10)
     assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-10)
 

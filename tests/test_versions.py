@@ -9,6 +9,7 @@ import pytest
 from conftest import MEMBERS, every_method
 from oneof import METHODS
 from oneof.bench.keys import baseline
+from oneof.bench.plan import plan_fields
 from oneof.testing.small_problems import make_data
 
 FILE = Path(__file__).parent / "versions.json"
@@ -20,7 +21,8 @@ def fit(method):
     settings = {"network": "linear", "epochs": 12, "batch_size": 20, "precision": "fp64", "device": "cpu"}
     frozen = baseline(method.func.__name__)["settings"]  # another default is not another method
     shared = baseline()["settings"].keys() - {"lr", "schedule", "weight_decay"}
-    settings |= {name: value for name, value in frozen.items() if name not in shared | method.keywords.keys()}
+    own = set(plan_fields(method.func)) - shared - method.keywords.keys()
+    settings |= {name: value for name, value in frozen.items() if name in own}
     if method.keywords.get("warm_up") and method.func.warm_up < settings["epochs"]:
         settings["warm_up"] = method.func.warm_up  # the default
     x = data.x.numpy()
