@@ -206,7 +206,7 @@ def tables(suite: Suite) -> str:
     choices: dict[str, Callable[[Case], str]] = {
         "before: lr 0.1 (VALEN 0.03), constant, batches of 100": lambda _: BEFORE,
         "the defaults of today with SGD": lambda _: SGD,
-        "**now**: AdamW": suite.now,
+        "**now**: AdamW and mixup": suite.now,
         f"one rule for all methods: {one}": lambda _: one,
         "one rule for all methods, chosen by the other problems": left_out(suite, one_for_all=True),
         "one rule with less for more than 100 inputs, chosen by the other problems": left_out_by_inputs(suite),

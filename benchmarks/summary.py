@@ -14,9 +14,12 @@ from oneof.bench.report.results import Report, collect
 from oneof.bench.report.statistics import Verdict, count
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs" / "results" / "index.md",)
+PAGE, README = ROOT / "docs" / "results" / "index.md", ROOT / "README.md"
 BEGIN = "<!-- written by benchmarks/summary.py -->"
 PUBLISHED = ("plcr", "pico", "valen", "cavl", "lws", "rc", "cc", "proden")
+
+
+METHODS = ["IDGP", "best other", "Membership", "Competition", "annotator known", "true labels"]
 
 
 class Part(NamedTuple):
@@ -38,6 +41,9 @@ PARTS = [
     Part("table4-8", "IDGP's own model, LeNet, 8 epochs, 3 trials"),
     Part("table4-mlp", "IDGP's own model, one hidden layer, 20 epochs, 3 trials"),
 ]
+
+
+SHORT = ("table1-fashion", "table1-fashion-realistic", "table1-cifar10", "table1-cifar10-realistic")  # README's
 
 
 class Line(NamedTuple):
@@ -72,12 +78,20 @@ def _row(report: Report, dataset: str, link: str) -> Line | None:
         if label not in found:
             return "–"
         cell = found[label].cell
+        usual = report.plan.trials if label == idgp else trials  # a word where it is another number
         return f"{cell.mean:.2f}" + (
-            f" ({cell.trials} trial{'s' * (cell.trials > 1)})" if cell.trials != trials else ""
+            f" ({cell.trials} trial{'s' * (cell.trials > 1)})" if cell.trials != usual else ""
         )
 
-    ours = " / ".join(mean(label) for label in ("competition", "competition-first") if label in found) or "–"
-    means = [mean(idgp), f"{mean(best)} ({best})", mean("membership"), ours, mean("oracle"), mean("supervised")]
+    ours = ["competition", "competition-first"] if "competition-first" in found else ["competition"]
+    means = [
+        mean(idgp),
+        f"{mean(best)} ({best})",
+        mean("membership"),
+        " / ".join(map(mean, ours)),
+        mean("oracle"),
+        mean("supervised"),
+    ]
     # A single trial decides nothing.
     verdicts = [found[label].comparison.verdict for label in rivals] if trials > 1 else []
     return Line(f"| {dataset} | {link} | {' | '.join(means)} |", verdicts)
@@ -92,8 +106,7 @@ def _counted(verdicts: list[Verdict]) -> str:
 
 def table(folder: str) -> str:
     """Return the whole table."""
-    methods = ["IDGP", "best other", "Membership", "Competition", "annotator known", "true labels"]
-    columns = ["data set", "setting", *methods, "IDGP against the others"]
+    columns = ["data set", "setting", *METHODS, "IDGP against the others"]
     lines = [line for part in PARTS for line in rows_of(part, folder)]
     rows = [line.text + _counted(line.verdicts) for line in lines]
     total = (
@@ -102,11 +115,19 @@ def table(folder: str) -> str:
     return "\n".join([f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *rows, total])
 
 
-def page_with_table(page: Path) -> str:
-    """Return the text of a page with the table between its marks."""
-    return between(page.read_text(encoding="utf-8"), BEGIN, END, table(""))
+def short_table(folder: str) -> str:
+    """Return the lines of the longest trainings alone, without verdicts."""
+    lines = [line.text for part in PARTS if part.plan in SHORT for line in rows_of(part, folder)]
+    columns = ["data set", "setting", *METHODS]
+    return "\n".join([f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *lines])
+
+
+def pages() -> dict[Path, str]:
+    """Return the texts of the pages with the table between its marks."""
+    made = {PAGE: table(""), README: short_table("docs/results/")}
+    return {page: between(page.read_text(encoding="utf-8"), BEGIN, END, text) for page, text in made.items()}
 
 
 if __name__ == "__main__":
-    for page in PAGES:
-        page.write_text(page_with_table(page), encoding="utf-8")
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

@@ -1,5 +1,6 @@
 """Comparisons of methods: the numbers of a literal loop, the choice by hand, the commands, and one advice."""
 
+import inspect
 import io
 import json
 import re
@@ -16,6 +17,7 @@ import oneof
 from conftest import PHONE
 from markup import parse
 from oneof.cli import app
+from oneof.cli.fit import fit
 from oneof.comparison.contenders import DEFAULTS
 from oneof.comparison.result import DRAWS, HeldOut, Interval, judge
 from oneof.comparison.summary import ADVICE, render_page
@@ -330,4 +332,6 @@ def test_every_place_gives_the_same_advice(tmp_path, monkeypatch):
         "demo": plain(" ".join(said)),
     }
     assert [name for name, text in places.items() if ADVICE.removeprefix("Which method? ") not in text] == []
-    assert re.search(r"take (\w+)\.$", ADVICE)[1] in classifiers()
+    advised = re.search(r"take (\w+)\.$", ADVICE)[1]
+    assert advised in classifiers()
+    assert inspect.signature(fit).parameters["method"].default == advised

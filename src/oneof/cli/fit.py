@@ -69,7 +69,7 @@ def fit(
     votes_file: VotesFile = None,
     denial: Denial = None,
     decisions: Decisions = None,
-    method: MethodName = "idgp",
+    method: MethodName = "competition",
     estimator: EstimatorName = None,
     settings: Settings = None,
     seed: Seed = 0,
