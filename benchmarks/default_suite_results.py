@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from default_suite import LEDGER
+from default_suite_figure import regrets
 from default_suite_points import NOW, RATES, SEARCHED, current, random_points, rules, with_sgd
 from default_suite_problems import PROBLEMS
 from marks import END, between
@@ -23,8 +24,7 @@ from oneof.bench.ledger import read
 from oneof.io.files import replacing
 from oneof.methods import METHODS
 from oneof.pages.charts import standalone
-from oneof.pages.content import Figure, Panel
-from oneof.pages.frame import GREY, HUES, safe
+from oneof.pages.content import Figure
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "defaults.md"
@@ -279,37 +279,16 @@ def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
 
 
-# --- figure -------------------------------------------------------------------------------------------------
-
-_LEFT, _WIDTH, _ROW, _TOP, _LOW, _HIGH = 110, 560, 26, 40, -4.0, 20.0
-
-
 def figure(suite: Suite) -> Figure:
-    """Draw the regret of every case as a dot: a line for each method, before above and now below."""
-    parts, names = [], [name for name in NAMES if any(case[1] == name for case in suite.cases)]
-    for tick in range(int(_LOW), int(_HIGH) + 1, 2):
-        x = _place(tick)
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_TOP + _ROW * len(names)}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{_TOP + _ROW * len(names) + 16}" text-anchor="middle">{tick}</text>')
-    for number, name in enumerate(names):
-        middle = _TOP + _ROW * (number + 0.5)
-        parts.append(f'<text x="{_LEFT - 8}" y="{middle + 4:.1f}" text-anchor="end">{safe(name)}</text>')
-        cases = [case for case in suite.cases if case[1] == name]
-        for rule_of, hue, shift in ((lambda _: BEFORE, GREY, -5), (suite.now, HUES[0], 5)):
-            for regret in suite.regrets(rule_of, "test", cases):
-                dot = f'<circle class="dot" cx="{_place(regret):.1f}" cy="{middle + shift:.1f}" r="3.2"/>'
-                parts.append(f'<g class="{hue}">{dot}</g>')
-    legend = ((GREY, "before", _LEFT), (HUES[0], "now", _LEFT + 70))
-    parts += [f'<g class="{hue}"><text class="name" x="{x}" y="22">{word}</text></g>' for hue, word, x in legend]
-    about = "Regret of every method on every problem, before and now"
-    panel = Panel(_LEFT + _WIDTH + 20, _TOP + _ROW * len(names) + 24, "".join(parts), about)
-    title = f"Points behind a random search, a dot for each problem; beyond {_LOW:g} and {_HIGH:g} at the edges"
-    return Figure("defaults", title, [panel])
-
-
-def _place(regret: float) -> float:
-    share = (min(max(regret, _LOW), _HIGH) - _LOW) / (_HIGH - _LOW)
-    return _LEFT + _WIDTH * share
+    """Draw the regret of every case as a dot."""
+    own = {name: [case for case in suite.cases if case[1] == name] for name in NAMES}
+    return regrets(
+        {
+            name: (suite.regrets(lambda _: BEFORE, "test", cases), suite.regrets(suite.now, "test", cases))
+            for name, cases in own.items()
+            if cases
+        }
+    )
 
 
 def main(ledger: Path = LEDGER) -> None:

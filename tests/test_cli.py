@@ -72,7 +72,7 @@ def iris(tmp_path_factory):
 
 
 COLUMNS = ["--id", "plant", "--drop", "truth", "--drop", "number"]
-TINY = ["--set", "epochs=3", "--set", "warm_up=1", "--set", "network=linear", "--quiet"]
+TINY = ["--method", "idgp", "--set", "epochs=3", "--set", "warm_up=1", "--set", "network=linear", "--quiet"]
 
 
 @pytest.fixture(scope="session")
@@ -223,14 +223,15 @@ def test_settings_are_literals_or_plain_strings(work):
         "batch_size=50",
     ]
     settings = [part for text in texts for part in ("--set", text)]
-    succeed("fit", work / "t.csv", "--separator", "|", *COLUMNS, *settings, "--quiet", "--out", work / "m")
+    settings += ["--method", "idgp", "--quiet"]
+    succeed("fit", work / "t.csv", "--separator", "|", *COLUMNS, *settings, "--out", work / "m")
     model = oneof.load_model(work / "m")
     assert (model.lr, model.patience, model.views, model.objective) == (0.01, None, "plain+jitter+jitter", "ml")
     assert (model.network, model.epochs, model.batch_size) == ("mlp", 2, 50)
 
 
 def test_progress_goes_to_standard_error_unless_quiet(work):
-    short = ["--set", "epochs=2", "--set", "warm_up=1"]
+    short = ["--method", "idgp", "--set", "epochs=2", "--set", "warm_up=1"]
     options = ["fit", work / "t.csv", "--separator", "|", *COLUMNS, "--out", work / "m", *short]
     loud, quiet = succeed(*options), succeed(*options, "--quiet")
     assert "IDGP  epoch 2/2  loss" in loud.stderr
@@ -392,7 +393,7 @@ WRONG = {
     ),
     "setting without name": ([*FIT, "--set", "=3"], "--set '=3' has no name; write it as NAME=VALUE"),
     "method twice": (
-        [*FIT, "--method", "idgp", "--method=cc"],
+        [*FIT, "--method=cc"],
         "--method is given 2 times, as 'idgp' and 'cc'; give it once (see root fit --help)",
     ),
     "out three times": (
@@ -404,7 +405,7 @@ WRONG = {
         "--separator is '', but must have a character",
     ),
     "unknown method": (
-        [*FIT, "--method", "idpg"],
+        ["idpg" if each == "idgp" else each for each in FIT],
         f"'idpg' is no method; choose one of {', '.join(oneof.METHODS)}, em",
     ),
     "methods of unknown": (["methods", "zzz"], f"'zzz' is no method; choose one of {', '.join(oneof.METHODS)}"),

@@ -234,10 +234,10 @@ def test_mixed_rows_are_taught_the_mixture_of_their_weights(monkeypatch):
 def test_mixup_is_for_rows_without_views(monkeypatch):
     asked = []
     monkeypatch.setattr("oneof.train.batch.Batch.mixup", lambda batch, network, r: asked.append(1) or r.sum(-1))
-    fit(oneof.Competition, epochs=1)
+    fit(oneof.Competition, epochs=1, mixup=None)
     assert len(asked) == 1
     fit(oneof.Competition, epochs=1, mixup=0.0)
-    fit(oneof.Competition, epochs=1, views="plain+jitter")
+    fit(oneof.Competition, epochs=1, views="plain+jitter", mixup=None)
     assert len(asked) == 1
     fit(oneof.Competition, epochs=1, views="plain+jitter", mixup=1.0)
     assert len(asked) == 2
