@@ -36,6 +36,11 @@ def searched(**fields: float | str) -> Settings:
     return "IDGP", {"likelihood_weight": 0.1, **fields}
 
 
+# The defaults of today, but for mixup: 0.5 is that of IDGP.
+TODAY: dict[str, float | str] = {
+    "optimizer": "adamw", "lr": 0.01, "weight_decay": 1.0, "schedule": "cosine", "batch_size": 53
+}  # fmt: skip
+
 SETTINGS: list[Settings] = [
     *(("CC", {"lr": lr}) for lr in (0.05, 0.1, 0.2, 0.4)),
     *(("PRODEN", {"lr": lr}) for lr in (0.05, 0.1, 0.2, 0.4)),
@@ -56,6 +61,8 @@ SETTINGS: list[Settings] = [
     *(("IDGP", {"objective": objective}) for objective in ("ml", "released")),  # these know no such weight
     ("IDGP", {"objective": "released", "consistency": "always"}),
     ("IDGP", {"objective": "released", "consistency": "always", "weight_fg": 1.0}),  # the default of today
+    *(("IDGP", {**TODAY, "mixup": mixup}) for mixup in (0.0, 0.5, 1.0)),
+    *(("IDGP", {**TODAY, "mixup": 0.5, "likelihood_weight": weight}) for weight in (0.0, 0.1)),
 ]
 
 

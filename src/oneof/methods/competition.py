@@ -64,7 +64,9 @@ class Competition(Mixing):
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
 
-    kappa: float = number(0.1, ">= 0", doc="Trust in the process; 0 is CC, 1 believes it to the letter.")
+    kappa: float = number(
+        0.1, ">= 0", doc="Trust in the process; 0 is CC but for targets, 1 believes it to the letter."
+    )
     targets: str = choice(
         "late",
         "own",
