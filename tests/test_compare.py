@@ -19,7 +19,7 @@ from markup import parse
 from oneof.cli import app
 from oneof.cli.fit import fit
 from oneof.comparison.contenders import DEFAULTS
-from oneof.comparison.result import DRAWS, HeldOut, Interval, judge
+from oneof.comparison.result import DRAWS, HeldOut, Interval, judge, judge_rows
 from oneof.comparison.summary import ADVICE, render_page
 from oneof.io.progress import StageProgress
 from oneof.methods import classifiers
@@ -39,18 +39,26 @@ def iris():
 
 
 def literal(name, X, S, weight, seed, cv):
-    """Fit and predict fold by fold; return log sum_S p, and whether the prediction is in the set, row by row."""
+    """Fit and predict fold by fold; return log sum_S p^power / sum p^power row by row, for the best of some powers.
+
+    Also whether the prediction is in the set, and its share of the candidates' probabilities.
+    """
     known = TREES if name == "em" else EXACT
-    logs, covered, approximated = np.zeros(len(X)), np.zeros(len(X)), np.zeros(len(X))
+    powers = (1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8)
+    logs, covered, approximated = np.zeros((len(powers), len(X))), np.zeros(len(X)), np.zeros(len(X))
     for train, test in oneof.CandidateKFold(cv, shuffle=True, random_state=seed).split(X, S):
         model = classifiers()[name](random_state=seed, **known).fit(X[train], S[train], weight[train])
         for row, p in zip(test, model.predict_proba(X[test]), strict=True):
             inside = sum(p[j] for j in range(S.shape[1]) if S[row, j])
             best = max(range(S.shape[1]), key=lambda j: p[j])
-            logs[row] = np.log(max(inside, np.finfo(np.float32).eps))
+            for k, power in enumerate(powers):
+                raised = [float(value) ** power for value in p]
+                share = sum(raised[j] for j in range(S.shape[1]) if S[row, j]) / sum(raised)
+                logs[k, row] = np.log(max(share, np.finfo(np.float32).eps))
             covered[row] = S[row, best]
             approximated[row] = p[best] / inside if S[row, best] else 0.0
-    return logs, covered, approximated
+    best = max(range(len(powers)), key=lambda k: logs[k] @ weight)
+    return logs[best], covered, approximated, powers[best]
 
 
 def test_scores_are_those_of_a_literal_loop(iris):
@@ -62,7 +70,8 @@ def test_scores_are_those_of_a_literal_loop(iris):
     assert (found.rows, found.folds, found.left_out) == (75, 3, {})
     means = {}
     for name, score in found.scores.items():
-        logs, covered, approximated = literal(name, X, S, weight, 7, 3)
+        logs, covered, approximated, power = literal(name, X, S, weight, 7, 3)
+        assert score.sharpening == power
         np.testing.assert_allclose(score.log_likelihoods, logs, rtol=1e-8, atol=1e-10)
         means[name] = (logs * weight).sum() / weight.sum()
         assert score.log_likelihood.mean == pytest.approx(means[name])
@@ -70,6 +79,19 @@ def test_scores_are_those_of_a_literal_loop(iris):
         assert score.approximated_accuracy == pytest.approx((approximated * weight).sum() / weight.sum())
         assert score.accuracy is None
     assert [*found.scores] == sorted(means, key=means.get, reverse=True)
+
+
+def test_flat_probabilities_cost_nothing_and_sure_mistakes_do():
+    """All of 20 rows but two are predicted rightly: what is flat is sharpened, what is too sure stays as it is."""
+    S = np.eye(2, dtype=bool)[[0] * 18 + [1] * 2]
+    found = {}
+    for name, sure in (("flat", 0.6), ("right", 0.9), ("too sure", 0.9999)):
+        values = np.stack(judge_rows(np.tile([sure, 1 - sure], (20, 1)), S))
+        found[name] = HeldOut.of(values, np.ones(20), plain=False)
+    assert {name: each.sharpening for name, each in found.items()} == {"flat": 6.0, "right": 1.0, "too sure": 1.0}
+    means = {name: each.log_likelihood.mean() for name, each in found.items()}
+    assert means["flat"] == pytest.approx(means["right"], abs=0.01)
+    assert means["too sure"] < means["right"] - 0.5
 
 
 def test_plain_labels_have_an_accuracy(iris):
@@ -164,7 +186,7 @@ def test_on_real_sets_the_choice_is_no_disaster(real_dataset):
 
 
 def held_out(values):
-    return HeldOut(values, np.full(len(values), 0.5), np.ones(len(values)), False)
+    return HeldOut(values, np.full(len(values), 0.5), np.ones(len(values)), 1.0, False)
 
 
 def test_intervals_are_those_of_means_of_independent_rows():

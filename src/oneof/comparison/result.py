@@ -16,6 +16,9 @@ DRAWS = 1000  # resamplings of the rows
 _NORMAL = 1.959964  # 97.5 % of a normal distribution lie below
 # The least value of a row, for all methods alike: forests, which give exact zeros, compute in another type.
 _LEAST = float(np.log(np.finfo(np.float32).eps))
+# Powers of the probabilities, of which each method has the best: flat ones, as mixtures of rows make them, then
+# cost nothing. None is below 1: to be too sure of wrong labels is a fault that counts.
+SHARPENINGS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -25,16 +28,34 @@ class HeldOut:
     log_likelihood: Floats
     approximated_accuracy: Floats
     covering_rate: Floats
+    sharpening: float
     plain: bool  # whether every set has one label
+
+    @classmethod
+    def of(cls, values: Floats, weight: Floats, plain: bool) -> "HeldOut":
+        """Make it of what `judge_rows` returns of all rows, with the power of the highest mean likelihood."""
+        *likelihoods, approximated, covered = values
+        best = int(np.argmax([np.average(each, weights=weight) for each in likelihoods]))
+        return cls(likelihoods[best], approximated, covered, SHARPENINGS[best], plain)
 
 
 def judge_rows(probabilities: Floats, candidates: NDArray[Any]) -> list[Floats]:
-    """Return the values of `HeldOut` of rows by their probabilities (n, K) and candidate sets, or weights."""
-    return [
-        np.maximum(set_log_likelihood(probabilities, candidates), _LEAST),
-        approximated_accuracy(probabilities, candidates),
-        covering_rate(probabilities, candidates),
+    """Judge rows by their probabilities (n, K) and candidate sets, or weights.
+
+    Returns their set log-likelihoods for each of `SHARPENINGS`, approximated accuracies and covering rates.
+    """
+    likelihoods = [
+        np.maximum(set_log_likelihood(_sharpened(probabilities, power), candidates), _LEAST)
+        for power in SHARPENINGS
     ]
+    covered = covering_rate(probabilities, candidates)
+    return [*likelihoods, approximated_accuracy(probabilities, candidates), covered]
+
+
+def _sharpened(probabilities: Floats, power: float) -> Floats:
+    """``p^power``, scaled to sum to one."""
+    raised = (probabilities / probabilities.max(-1, keepdims=True)) ** power
+    return np.asarray(raised / raised.sum(-1, keepdims=True)) if power != 1 else probabilities
 
 
 @dataclass(frozen=True)
@@ -64,13 +85,16 @@ class MethodScore:
     name : str
         The name of the method.
     log_likelihoods : array of shape (n,)
-        ``log sum_{j in S} p_j`` of every row, by a fit that has not seen it.
+        ``log sum_{j in S} p_j`` of every row, by a fit that has not seen it, p being sharpened.
     log_likelihood : Interval
         Their mean, by which methods are ranked, and its 95 % interval.
     behind : Interval
         The mean over rows of the best method's value minus this one's, and its interval; 0 for the best.
     approximated_accuracy, covering_rate : float
         Means over rows; see `oneof.metrics`.
+    sharpening : float
+        The power of the probabilities at which their mean log-likelihood is highest, 1 or more: above 1 they are
+        flatter than the candidate sets of new rows bear out.
     accuracy : float or None
         Share of right predictions where every row has one label, else None.
     stays_best : float
@@ -83,6 +107,7 @@ class MethodScore:
     behind: Interval
     approximated_accuracy: float
     covering_rate: float
+    sharpening: float
     accuracy: float | None
     stays_best: float
 
@@ -186,6 +211,7 @@ def judge(
             behind=Interval.over(values[order[0]] - each.log_likelihood, weight),
             approximated_accuracy=approximated,
             covering_rate=float(np.average(each.covering_rate, weights=weight)),
+            sharpening=each.sharpening,
             accuracy=approximated if each.plain else None,
             stays_best=float(shares[k]),
         )

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from oneof.comparison.contenders import choose_contenders
-from oneof.comparison.result import HeldOut, MethodComparison, judge, judge_rows
+from oneof.comparison.result import SHARPENINGS, HeldOut, MethodComparison, judge, judge_rows
 from oneof.em import EMClassifier
 from oneof.errors import InputError, KindError, TrainingDiverged
 from oneof.estimator.common_settings import accepts_random_state
@@ -192,14 +192,14 @@ def _held_out(
         step = 1 / (len(folds) * model.epochs)
         told = {"callbacks": [lambda report: advance(step)]}
         fit_together(models, [given | told for given in arguments])
-    values = np.empty((3, len(candidates)))
+    values = np.empty((len(SHARPENINGS) + 2, len(candidates)))
     for each, (_, test) in zip(models, folds, strict=True):
         for block in row_blocks(candidates[test]):
             part = test[block]
             probabilities = np.asarray(each.predict_proba(_take(rows, part)), dtype=np.float64)
             values[:, part] = judge_rows(probabilities, dense_form(candidates[part]))
     plain = bool((set_sizes(candidates) == 1).all())
-    return HeldOut(values[0], values[1], values[2], plain)
+    return HeldOut.of(values, weight, plain)
 
 
 def _as_given(X: Any, x: Any) -> Any:
