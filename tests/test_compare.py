@@ -39,7 +39,7 @@ def iris():
 
 
 def literal(name, X, S, weight, seed, cv):
-    """Fit and predict fold by fold; return log sum_S p^power / sum p^power row by row, for the best of some powers.
+    """Fit and predict fold by fold; return log sum_S p^power / sum p^power row by row, for the best power.
 
     Also whether the prediction is in the set, and its share of the candidates' probabilities.
     """
