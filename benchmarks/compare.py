@@ -3,8 +3,8 @@
 ``python benchmarks/compare.py`` takes problems of the default suite, each with two seeds, compares the methods on
 the training rows by their candidate sets alone, fits each of them on all of these rows and judges it on test rows.
 A line for each problem and seed goes to benchmarks/results/compare.jsonl; those that are there are not repeated.
-Then, and with ``--page`` alone, it writes the tables of docs/compare.md again. No choice was made on these seeds but
-to sharpen, on twelve cases of six problems.
+Then, and with ``--page`` alone, it writes the tables of docs/compare.md again. No choice was made on these seeds
+but to sharpen, on twelve cases of six problems.
 """
 
 import argparse
