@@ -106,7 +106,7 @@ class Membership(Mixing):
         scores = self._scores(first, mean)
         batch.put(self.w_, belief if batch.before(self.warm_up) else F.posterior(scores.detach(), S))
         held_out = batch.take(self.held_out_)[..., 0]
-        free = ~(held_out | batch.preceding(held_out)) if self.mixing_weight else None  # workers would ask others
+        free = ~(held_out | batch.preceding(held_out)) if self.mixing_weight else None  # else no message is due
         loss_f = self.with_mixed(F.mean([F.soft_cross_entropy(each, w) for each in u]), batch, w, shown=free)
         loss_g = F.mean([F.bernoulli_nll(each, member, 1 - member) for each in s])
         return torch.where(held_out, F.candidate_nll(scores, S), loss_f + loss_g)
