@@ -10,6 +10,7 @@ from sklearn.base import clone
 import oneof
 from conftest import MEMBERS, every_method
 from oneof.estimator.with_workers import check_trial, tables_of_rows, take
+from oneof.methods.mixing import Mixing
 from oneof.train import Paused
 from oneof.train.parallel import graphs
 from oneof.train.workers.part import cut
@@ -20,8 +21,18 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 VIEWS = "weak+strong+strong"
 EXACT = {"device": "cuda", "deterministic": True, "precision": "fp32"}
 EPOCHS = 4
-# How often steps are recorded: once, or also when the warm-up is over and when snapshots are complete.
-RECORDINGS = {"idgp": 3, "membership": 2, "valen": 2, "pico": 2, "dirk": 2, "papi": 2, "crosel": 2}
+# How often steps are recorded: once, or also when the warm-up is over, when snapshots are complete, and when
+# other posteriors are taught.
+RECORDINGS = {
+    "idgp": 3,
+    "membership": 2,
+    "competition": 2,
+    "valen": 2,
+    "pico": 2,
+    "dirk": 2,
+    "papi": 2,
+    "crosel": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +128,15 @@ def test_a_change_is_recorded(name, settings, count, images, recordings, monkeyp
     assert len(recordings) == count
     record_nothing(monkeypatch)
     assert_alike(recorded, make(name, **settings).fit(*images), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [n for n, m in MEMBERS.items() if issubclass(m.func, Mixing)])
+def test_recorded_steps_mix_rows_too(name, images, recordings, monkeypatch):
+    """As they do by default where there are no views."""
+    recorded = make(name, views=None).fit(*images)
+    assert recordings
+    record_nothing(monkeypatch)
+    assert_alike(recorded, make(name, views=None).fit(*images), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("settings", [{}, {"schedule": "triangular", "average": 1.0}])
