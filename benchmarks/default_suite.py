@@ -89,7 +89,10 @@ def estimator(problem: Problem, method: str, point: Settings, **others: Any) -> 
     """Return a method with the settings of a point that it knows, else those of the baseline."""
     cls = METHODS[method]
     known = plan_fields(cls)
-    given = {**baseline(cls.__name__)["settings"], **point, "network": problem.network, "threads": 1}
+    before = {**baseline(cls.__name__)["settings"]}
+    if before.get("mixup", 0.0) is None:
+        before["mixup"] = 1.0  # as it was without views when points that do not name it were made
+    given = {**before, **point, "network": problem.network, "threads": 1}
     if cls.needs_views:
         given["views"] = problem.views
     return cls(**{name: value for name, value in given.items() if name in known}, **others)

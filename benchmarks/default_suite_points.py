@@ -87,8 +87,9 @@ def current(method: str, problem: str) -> Settings:
     model.input_shape_, model.n_features_in_ = None, PROBLEMS[problem].inputs
     model.training_rows_ = PROBLEMS[problem].train
     open_ = {name: getattr(model, f"{name}_") for name in ("optimizer", "lr", "weight_decay", "batch_size")}
-    known = baseline(type(model).__name__)["settings"].get("mixup")
-    mixed = {"mixup": model.mixing_weight} if known == 0 and model.mixing_weight and not model.needs_views else {}
+    known = baseline(type(model).__name__)["settings"].get("mixup", 0.0)
+    mixing = not model.needs_views and getattr(model, "mixing_weight", 0.0)
+    mixed = {"mixup": mixing} if mixing or known is None else {}
     return with_sgd(method) | open_ | mixed
 
 

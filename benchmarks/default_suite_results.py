@@ -20,6 +20,7 @@ from default_suite_points import NOW, RATES, SEARCHED, current, random_points, r
 from default_suite_problems import PROBLEMS
 from marks import END, between
 
+from oneof.bench.keys import baseline
 from oneof.bench.ledger import read
 from oneof.io.files import replacing
 from oneof.methods import METHODS
@@ -120,13 +121,18 @@ def read_suite(path: Path = LEDGER) -> Suite:
             point = SGD
         elif point == NOW:
             now = current(method, spec["problem"])
-            alone = {name: value for name, value in now.items() if name != "mixup"}
+            alone = {name: value for name, value in now.items() if name != "mixup"} if unmixed(method) else None
             point = NOW if spec["settings"] == now else UNMIXED if spec["settings"] == alone else None
             if point is None:
                 continue
         means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in PARTS}
         scores[spec["problem"], spec["method"], point] = means
     return Suite(scores)
+
+
+def unmixed(method: str) -> bool:
+    """Tell whether settings that do not name mixup mean none of it."""
+    return baseline(METHODS[method].__name__)["settings"].get("mixup", 0.0) is not None
 
 
 def nearest_rule(case: Case) -> str:

@@ -83,13 +83,11 @@ def _row(report: Report, dataset: str, link: str) -> Line | None:
             f" ({cell.trials} trial{'s' * (cell.trials > 1)})" if cell.trials != usual else ""
         )
 
-    # The row of the default, where a plan has one; elsewhere trainings have no views, and all are the same.
-    ours = "competition-late" if "competition-late" in found else "competition"
     means = [
         mean(idgp),
         f"{mean(best)} ({best})",
         mean("membership"),
-        mean(ours),
+        mean("competition"),
         mean("oracle"),
         mean("supervised"),
     ]

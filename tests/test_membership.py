@@ -121,6 +121,7 @@ def test_membership(one_in, shifts, weigh, monkeypatch):
 def started(data, seed=0, **settings):
     torch.manual_seed(seed)
     model = oneof.Membership(network="linear", precision="fp64", device="cpu", **settings)
+    model.set_training_rows(data)
     model.start(data)
     return model
 
@@ -215,6 +216,7 @@ def test_batches_in_which_all_sets_are_alike(full):
     data.candidates[:] = full
     data.candidates[:, 0] = True
     model = oneof.Membership(network="linear", device="cpu", warm_up=1)
+    model.set_training_rows(data)
     model.start(data)
     for epoch in range(4):
         losses = model.step(make_batch(data, torch.arange(12), Epoch(epoch)))

@@ -57,13 +57,24 @@ def test_it_changes_what_is_learned_and_a_stack_ends_as_if_alone(method, blobs):
     assert np.abs(models[0].predict_proba(X) - plain.predict_proba(X)).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("method", "weight"), [("proden", 1.0), ("membership", 1.0), ("idgp", 0.5), ("cavl", 0.0)]
-)
-def test_the_default_is_for_rows_without_views(method, weight):
-    assert MEMBERS[method]().mixing_weight == weight
-    assert MEMBERS[method](views="plain+jitter").mixing_weight == 0
-    assert MEMBERS[method](views="plain+jitter", mixup=0.3).mixing_weight == 0.3
+def weight_for(method, rows, **settings):
+    model = MEMBERS[method](**settings)
+    model.training_rows_ = rows
+    return model.mixing_weight
+
+
+@pytest.mark.parametrize(("rows", "weight"), [(60, 1.0), (400, 1.0), (800, 0.5), (10_000, 0.04), (10_001, 0.0)])
+@pytest.mark.parametrize("method", ["proden", "membership", "idgp"])
+def test_the_default_is_for_few_rows_without_views(method, rows, weight):
+    assert weight_for(method, rows) == weight
+    assert weight_for(method, rows, views="plain+jitter") == 0
+    assert weight_for(method, rows, views="plain+jitter", mixup=0.3) == 0.3
+
+
+def test_a_method_that_loses_by_mixtures_does_without(blobs):
+    X, S, _ = blobs
+    assert oneof.CAVL(**SETTINGS | {"epochs": 1}).fit(X, S).mixing_weight == 0
+    assert oneof.PRODEN(**SETTINGS | {"epochs": 1}).fit(X, S).mixing_weight == 1
 
 
 def test_checkpoints_that_do_not_name_it_mean_none():
@@ -92,6 +103,7 @@ def test_mixtures_of_idgp_are_taught_the_weights_of_the_visit_before(warm_up, mo
     monkeypatch.setattr(Batch, "mixup", lambda self, network, w: given.append((network(self.x), w)) or w.sum(-1))
     model = oneof.IDGP(network="linear", precision="fp64", warm_up=warm_up)
     model.input_shape_ = None
+    model.set_training_rows(data)
     model.start(data)
     S = data.candidates.double()
     for epoch in range(2):

@@ -32,7 +32,7 @@ class CAVL(RC):
     takes_outside: ClassVar[bool] = False
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
-    mixes_by: ClassVar[float] = 0.0  # it loses up to five points by them
+    mixes: ClassVar[bool] = False  # it loses up to five points by them
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Return the one-hot target (..., B, K) for the next visit; always a candidate."""

@@ -29,9 +29,8 @@ class Competition(Mixing):
         -log sum_{j in S} softmax(u)_j P(S | y = j)^kappa
 
     as expectation-maximisation does, without memory of earlier guesses: each view of an example is taught its own
-    posterior r, and in the second half of the epochs that of the first view, the one least changed. With tau = 0
-    and C = 0 every P(S | y = j) is the same, and with one view this is CC. kappa is below 1 because real
-    annotators do not guess exactly so.
+    posterior r, or that of the first view, the one least changed. With tau = 0 and C = 0 every P(S | y = j) is the
+    same, and this is CC. kappa is below 1 because real annotators do not guess exactly so.
 
     Weights pi of the candidates multiply the terms of the sum. With ``mixup`` the network is also shown mixtures
     ``t x + (1 - t) x'`` of two rows, and taught the mixture of their label weights.
@@ -68,13 +67,10 @@ class Competition(Mixing):
         0.1, ">= 0", doc="Trust in the process; 0 is CC but for targets, 1 believes it to the letter."
     )
     targets: str = choice(
-        "late",
         "own",
         "first",
-        doc="Whose posterior teaches a view: its own, that of the first view of the example, or (late) in the "
-        "first half of the epochs its own and then the first view's.",
+        doc="Whose posterior teaches a view: its own, or that of the first view, which is surer and can lock in.",
         roles=Role.LATER,
-        first="own",
     )
 
     def start(self, data: Data) -> None:
@@ -108,16 +104,10 @@ class Competition(Mixing):
         """Return the losses of a batch: the mean over its views, and that of its mixed rows."""
         u = torch.stack(batch.forward(self.network_))  # (views, ..., B, K)
         process = self.kappa * self._log_likelihood(u, batch.candidates, self._largest_set)
-        teachers = slice(None) if self._views_differ(batch) else slice(1)
+        teachers = slice(None) if self.targets == "own" else slice(1)
         r, entropy = F.posterior_and_entropy((u + process).detach()[teachers], batch.candidates)
         loss = (F.soft_cross_entropy(u, r) - (r * process).sum(-1) - entropy).mean(0)
         return self.with_mixed(loss, batch, r[0])
-
-    def _views_differ(self, batch: Batch) -> bool:
-        """Tell whether each view is taught its own posterior; with one view there is no difference."""
-        if len(batch.views) == 1 or self.targets == "own":
-            return True
-        return self.targets == "late" and batch.before(self.epochs // 2)
 
     def _log_likelihood(self, u: Tensor, candidates: Tensor, largest: int | None) -> Tensor:
         """``log P(S | y = j)`` (..., B, K)."""

@@ -74,7 +74,6 @@ class IDGP(Mixing):
     takes_outside: ClassVar[bool] = True
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
-    mixes_by: ClassVar[float] = 0.5
 
     objective: str = choice(
         "map",

@@ -9,27 +9,36 @@ from oneof.estimator.classifier import PartialLabelClassifier
 from oneof.estimator.fields import Role, hyperparameters, number
 from oneof.train.batch import Batch
 
+_ROWS = 400  # that all mixtures together count as
+_MOST = 10_000  # rows; of more, mixtures count next to nothing and would cost as much time as ever
+
 
 @hyperparameters
 class Mixing(PartialLabelClassifier):
     """A method whose network is also shown mixtures ``t x + (1 - t) x'`` of two rows."""
 
-    mixes_by: ClassVar[float] = 1.0  # the weight where mixup is None and there are no views
+    mixes: ClassVar[bool] = True  # where mixup is None and there are no views
 
     mixup: float | None = number(
         None,
         ">= 0",
         doc="Weight of the loss on mixtures of two rows, which are taught the mixtures of their label weights; "
-        "None is 0 with views, which serve the same end, and 1 without (IDGP: 0.5; CAVL and PaPi: 0).",
+        "None is 0 with views, which serve the same end, and min(1, 400 / n) for n rows without, 0 for more than "
+        "10,000 (CAVL and PaPi: 0).",
         roles=Role.LATER,
         first=0.0,
     )
 
     @property
     def mixing_weight(self) -> float:
-        """The weight of the loss on mixtures, 0 where there are none."""
-        usual = self.mixes_by if self.views is None else 0.0
-        return usual if self.mixup is None else self.mixup
+        """The weight of the loss on mixtures of a fit, 0 where there are none.
+
+        They stand in for rows that are missing, so that they count less where there are many.
+        """
+        if self.mixup is not None:
+            return self.mixup
+        rows = self.training_rows_
+        return min(1.0, _ROWS / rows) if self.mixes and self.views is None and rows <= _MOST else 0.0
 
     def with_mixed(
         self,

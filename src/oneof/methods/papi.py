@@ -50,7 +50,7 @@ class PaPi(PRODEN):
 
     zero_off_sets: ClassVar[bool] = True
     trains_in_parts: ClassVar[bool] = True
-    mixes_by: ClassVar[float] = 0.0  # it has mixtures of its own
+    mixes: ClassVar[bool] = False  # it has mixtures of its own
     takes_outside: ClassVar[bool] = False  # a prototype would gather rows of a label that they do not have
 
     alignment_weight: float = number(1.0, ">= 0", doc="Final weight lambda of the alignment with the prototypes.")

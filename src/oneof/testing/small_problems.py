@@ -51,6 +51,7 @@ def started(method: Make, data: Data, precision: str = "fp64") -> PartialLabelCl
     """Make a method whose training on these data is about to begin."""
     model = method(network="linear", precision=precision, device="cpu")
     with seeded(0, torch.device("cpu")):
+        model.set_training_rows(data)
         model.start(data)
     return model
 
