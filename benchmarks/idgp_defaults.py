@@ -36,7 +36,7 @@ def searched(**fields: float | str) -> Settings:
     return "IDGP", {"likelihood_weight": 0.1, **fields}
 
 
-# The defaults of today, but for mixup: 0.5 is that of IDGP.
+# The defaults of today, but for mixup: 400 / n, on the 1078 rows of this table 0.371.
 TODAY: dict[str, float | str] = {
     "optimizer": "adamw", "lr": 0.01, "weight_decay": 1.0, "schedule": "cosine", "batch_size": 53
 }  # fmt: skip
@@ -61,8 +61,8 @@ SETTINGS: list[Settings] = [
     *(("IDGP", {"objective": objective}) for objective in ("ml", "released")),  # these know no such weight
     ("IDGP", {"objective": "released", "consistency": "always"}),
     ("IDGP", {"objective": "released", "consistency": "always", "weight_fg": 1.0}),  # the default of today
-    *(("IDGP", {**TODAY, "mixup": mixup}) for mixup in (0.0, 0.5, 1.0)),
-    *(("IDGP", {**TODAY, "mixup": 0.5, "likelihood_weight": weight}) for weight in (0.0, 0.1)),
+    *(("IDGP", {**TODAY, "mixup": mixup}) for mixup in (0.0, 0.371, 0.5, 1.0)),
+    *(("IDGP", {**TODAY, "mixup": 0.371, "likelihood_weight": weight}) for weight in (0.0, 0.1)),
 ]
 
 
