@@ -26,6 +26,7 @@ AIMS = {"cifar-10": 0.87, "fashion-mnist": 0.903}
 AUTHORS = {"cifar-10": 24.1, "fashion-mnist": 13.8}  # seconds an epoch of their code, on an H200: performance.md
 AUTHORS_EPOCHS = 500
 BELOW = (0.03, 0.02, 0.01, 0.0)  # how far below the aim seconds are told, too
+COLOURED = ("idgp", "competition", "competition-first", "membership", "proden", "cc", "oracle", "supervised")
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -161,8 +162,8 @@ def figure(records: Records) -> Figure:
 
 def _panel(records: Records, dataset: str) -> Panel | None:
     series = [
-        Series(f"{label}, short", hue, _means([_curve(r) for r in group]), bold=True)
-        for (label, group), hue in zip(_groups(records, dataset), (HUES[6], HUES[1]), strict=False)
+        Series(f"{label}, short", HUES[COLOURED.index(label)], _means([_curve(r) for r in group]), bold=True)
+        for label, group in _groups(records, dataset)
     ]
     series += _of_tables(dataset)
     if not series:
@@ -181,14 +182,15 @@ def _panel(records: Records, dataset: str) -> Panel | None:
 
 
 def _of_tables(dataset: str) -> list[Series]:
-    """Return a line for each method of table 1 as in the paper: the mean over the trials that are done."""
-    plan, hues = read_plan(ROOT / "benchmarks" / f"{PLANS[dataset]}.toml"), [hue for hue in HUES if hue != GREY]
+    """Return a line for each method of table 1 as in the paper, the mean over its trials; some have colours."""
+    plan, hues = read_plan(ROOT / "benchmarks" / f"{PLANS[dataset]}.toml"), dict(zip(COLOURED, HUES, strict=False))
     ledger, found = read(plan.ledgers(), missing_ok=True).records, {}
     for run in plan.runs():
         record = ledger.get(run.key)
         if record is not None and record["status"] == "done":
             found.setdefault(run.label, []).append(_table_curve(record))
-    return [Series(label, hues[i % len(hues)], _means(curves)) for i, (label, curves) in enumerate(found.items())]
+    series = [Series(label, hues.get(label, GREY), _means(curves)) for label, curves in found.items()]
+    return sorted(series, key=lambda each: each.hue != GREY)  # what has a colour lies on top
 
 
 def _table_curve(record: Mapping[str, Any]) -> list[tuple[float, float]]:
