@@ -27,6 +27,7 @@ AUTHORS = {"cifar-10": 24.1, "fashion-mnist": 13.8}  # seconds an epoch of their
 AUTHORS_EPOCHS = 500
 BELOW = (0.03, 0.02, 0.01, 0.0)  # how far below the aim seconds are told, too
 COLOURED = ("idgp", "competition", "competition-first", "membership", "proden", "cc", "oracle", "supervised")
+HUE_OF = dict(zip(COLOURED, HUES, strict=False))  # all others are grey
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -162,7 +163,7 @@ def figure(records: Records) -> Figure:
 
 def _panel(records: Records, dataset: str) -> Panel | None:
     series = [
-        Series(f"{label}, short", HUES[COLOURED.index(label)], _means([_curve(r) for r in group]), bold=True)
+        Series(f"{label}, short", HUE_OF.get(label, GREY), _means([_curve(r) for r in group]), bold=True)
         for label, group in _groups(records, dataset)
     ]
     series += _of_tables(dataset)
@@ -183,13 +184,13 @@ def _panel(records: Records, dataset: str) -> Panel | None:
 
 def _of_tables(dataset: str) -> list[Series]:
     """Return a line for each method of table 1 as in the paper, the mean over its trials; some have colours."""
-    plan, hues = read_plan(ROOT / "benchmarks" / f"{PLANS[dataset]}.toml"), dict(zip(COLOURED, HUES, strict=False))
+    plan = read_plan(ROOT / "benchmarks" / f"{PLANS[dataset]}.toml")
     ledger, found = read(plan.ledgers(), missing_ok=True).records, {}
     for run in plan.runs():
         record = ledger.get(run.key)
         if record is not None and record["status"] == "done":
             found.setdefault(run.label, []).append(_table_curve(record))
-    series = [Series(label, hues.get(label, GREY), _means(curves)) for label, curves in found.items()]
+    series = [Series(label, HUE_OF.get(label, GREY), _means(curves)) for label, curves in found.items()]
     return sorted(series, key=lambda each: each.hue != GREY)  # what has a colour lies on top
 
 

@@ -30,7 +30,8 @@ class Competition(Mixing):
 
     as expectation-maximisation does, without memory of earlier guesses: each view of an example is taught its own
     posterior r, or that of the first view, the one least changed. With tau = 0 and C = 0 every P(S | y = j) is the
-    same, and this is CC. kappa is below 1 because real annotators do not guess exactly so.
+    same, and by each view's own posterior this is CC. kappa is below 1 because real annotators do not guess
+    exactly so.
 
     Weights pi of the candidates multiply the terms of the sum. With ``mixup`` the network is also shown mixtures
     ``t x + (1 - t) x'`` of two rows, and taught the mixture of their label weights.
