@@ -102,9 +102,15 @@ class Suite:
         return [self.regret(case, rule_of(case), part) for case in cases]
 
     @cached_property
+    def ruled(self) -> list[Case]:
+        """The cases of problems on which rules, of which the first is before, were measured with all methods."""
+        without = {case[0] for case in self.cases if not any((*case, rule) in self.scores for rule in RULES[1:])}
+        return [case for case in self.cases if case[0] not in without]
+
+    @cached_property
     def rules(self) -> list[str]:
-        """The rules that all cases have."""
-        return [rule for rule in RULES if all((*case, rule) in self.scores for case in self.cases)]
+        """The rules that all these cases have."""
+        return [rule for rule in RULES if all((*case, rule) in self.scores for case in self.ruled)]
 
     def best_rule(self, cases: Sequence[Case]) -> str:
         """Return the rule whose mean regret on the validation rows of some cases is least."""
@@ -151,15 +157,15 @@ def nearest_rule(case: Case) -> str:
 
 def common(suite: Suite) -> str:
     """Return the one rule for all methods."""
-    return suite.best_rule(suite.cases)
+    return suite.best_rule(suite.ruled)
 
 
 def by_method(suite: Suite) -> dict[str, str]:
     """Return a rule for each method."""
     return {
-        name: suite.best_rule([case for case in suite.cases if case[1] == name])
+        name: suite.best_rule([case for case in suite.ruled if case[1] == name])
         for name in NAMES
-        if any(case[1] == name for case in suite.cases)
+        if any(case[1] == name for case in suite.ruled)
     }
 
 
@@ -170,7 +176,7 @@ def left_out(suite: Suite, one_for_all: bool) -> Callable[[Case], str]:
     def rule_of(case: Case) -> str:
         key = case[0] if one_for_all else case
         if key not in chosen:
-            others = [each for each in suite.cases if each[0] != case[0] and (one_for_all or each[1] == case[1])]
+            others = [each for each in suite.ruled if each[0] != case[0] and (one_for_all or each[1] == case[1])]
             chosen[key] = suite.best_rule(others)
         return chosen[key]
 
@@ -196,7 +202,7 @@ def left_out_by_inputs(suite: Suite) -> Callable[[Case], str]:
 
     def rule_of(case: Case) -> str:
         if case[0] not in chosen:
-            others = [each for each in suite.cases if each[0] != case[0]]
+            others = [each for each in suite.ruled if each[0] != case[0]]
             chosen[case[0]] = min(measured, key=lambda rule: cost(rule, others))
         return less_for_many_inputs(chosen[case[0]], case)
 
@@ -209,10 +215,12 @@ def left_out_by_inputs(suite: Suite) -> Callable[[Case], str]:
 def tables(suite: Suite) -> str:
     """Return what all choices cost, then the defaults by method and by problem, and every rule."""
     one, per_method = common(suite), by_method(suite)
-    choices: dict[str, Callable[[Case], str]] = {
+    defaults: dict[str, Callable[[Case], str]] = {
         "before: lr 0.1 (VALEN 0.03), constant, batches of 100": lambda _: BEFORE,
         "the defaults of today with SGD": lambda _: SGD,
         "**now**: AdamW and mixup": suite.now,
+    }
+    by_rule: dict[str, Callable[[Case], str]] = {
         f"one rule for all methods: {one}": lambda _: one,
         "one rule for all methods, chosen by the other problems": left_out(suite, one_for_all=True),
         "one rule with less for more than 100 inputs, chosen by the other problems": left_out_by_inputs(suite),
@@ -225,17 +233,25 @@ def tables(suite: Suite) -> str:
         f"{len(suite.cases)} pairs of a method and a problem so far, each with {' or '.join(map(str, searched))} "
         f"random points. *Now* was measured with the defaults themselves"
         + (f" but for {near} pairs, where it is the measured rule that is nearest to them." if near else ".")
+        + f" Rules were measured on {len(suite.ruled)} of them." * (len(suite.ruled) < len(suite.cases))
     )
     head = ["defaults", "mean regret", "worst", "above 1 point", "above 3", "mean on validation rows"]
     return "\n\n".join(
         [
             state,
-            _table(head, [[name, *_summary(suite, rule, suite.cases)] for name, rule in choices.items()]),
+            _table(
+                head,
+                [
+                    [name, *_summary(suite, rule, cases)]
+                    for choices, cases in ((defaults, suite.cases), (by_rule, suite.ruled))
+                    for name, rule in choices.items()
+                ],
+            ),
             _by(suite, 1, NAMES, "method"),
             _by(suite, 0, suite.problems, "problem"),
             _mixing(suite),
             _table(
-                ["rule", *head[1:]], [[r, *_summary(suite, lambda _, r=r: r, suite.cases)] for r in suite.rules]
+                ["rule", *head[1:]], [[r, *_summary(suite, lambda _, r=r: r, suite.ruled)] for r in suite.rules]
             ),
         ]
     )
