@@ -20,7 +20,6 @@ from default_suite_points import NOW, RATES, SEARCHED, current, random_points, r
 from default_suite_problems import PROBLEMS
 from marks import END, between
 
-from oneof.bench.keys import baseline
 from oneof.bench.ledger import read
 from oneof.io.files import replacing
 from oneof.methods import METHODS
@@ -127,18 +126,14 @@ def read_suite(path: Path = LEDGER) -> Suite:
             point = SGD
         elif point == NOW:
             now = current(method, spec["problem"])
-            alone = {name: value for name, value in now.items() if name != "mixup"} if unmixed(method) else None
+            # Competition mixed rows before settings named it.
+            alone = {name: value for name, value in now.items() if name != "mixup" or method == "competition"}
             point = NOW if spec["settings"] == now else UNMIXED if spec["settings"] == alone else None
             if point is None:
                 continue
         means = {part: 100 * fmean(value or 0.0 for value in record[part]) for part in PARTS}
         scores[spec["problem"], spec["method"], point] = means
     return Suite(scores)
-
-
-def unmixed(method: str) -> bool:
-    """Tell whether settings that do not name mixup mean none of it."""
-    return baseline(METHODS[method].__name__)["settings"].get("mixup", 0.0) is not None
 
 
 def nearest_rule(case: Case) -> str:
@@ -236,17 +231,12 @@ def tables(suite: Suite) -> str:
         + f" Rules were measured on {len(suite.ruled)} of them." * (len(suite.ruled) < len(suite.cases))
     )
     head = ["defaults", "mean regret", "worst", "above 1 point", "above 3", "mean on validation rows"]
+    lines = [[name, *_summary(suite, rule, suite.cases)] for name, rule in defaults.items()]
+    lines += [[name, *_summary(suite, rule, suite.ruled)] for name, rule in by_rule.items()]
     return "\n\n".join(
         [
             state,
-            _table(
-                head,
-                [
-                    [name, *_summary(suite, rule, cases)]
-                    for choices, cases in ((defaults, suite.cases), (by_rule, suite.ruled))
-                    for name, rule in choices.items()
-                ],
-            ),
+            _table(head, lines),
             _by(suite, 1, NAMES, "method"),
             _by(suite, 0, suite.problems, "problem"),
             _mixing(suite),
